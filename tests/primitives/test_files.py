@@ -1,0 +1,94 @@
+"""Files are read within bounds and written whole."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from zktrace.errors import LimitExceeded, Refused
+from zktrace.primitives.files import read_bounded, write_atomic
+
+
+def test_written_bytes_come_back_with_their_mode(tmp_path: Path) -> None:
+    target = tmp_path / "a.key"
+    write_atomic(target, b"secret", mode=0o600)
+    assert read_bounded(target, limit=6) == b"secret"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["a.key"]
+
+
+def test_the_mode_holds_under_any_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_atomic(tmp_path / "a", b"", mode=0o600)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+
+
+def test_an_existing_file_is_kept_unless_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    write_atomic(target, b"old")
+    with pytest.raises(Refused, match="exists already"):
+        write_atomic(target, b"new")
+    assert target.read_bytes() == b"old"
+    write_atomic(target, b"new", replace=True)
+    assert target.read_bytes() == b"new"
+
+
+def test_of_many_writers_exactly_one_wins(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    barrier = threading.Barrier(8)
+    lost: list[int] = []
+
+    def write(i: int) -> None:
+        barrier.wait()
+        try:
+            write_atomic(target, bytes([i]) * 1000)
+        except Refused:
+            lost.append(i)
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(lost) == 7
+    assert len(set(target.read_bytes())) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("zktrace.primitives.files.os.fsync", full)
+    with pytest.raises(Refused, match="no space left on device"):
+        write_atomic(tmp_path / "a", b"x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", ["missing", "folder", "fifo"])
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, make: str) -> None:
+    target = tmp_path / "x"
+    if make == "folder":
+        target.mkdir()
+    if make == "fifo":
+        os.mkfifo(target)
+    with pytest.raises(Refused):
+        read_bounded(target, limit=10)
+
+
+def test_a_large_file_is_refused_by_its_size(tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    with target.open("wb") as handle:
+        handle.truncate(1 << 40)  # sparse: reading it would take forever
+    with pytest.raises(LimitExceeded, match="1099511627776 bytes, the limit is 10"):
+        read_bounded(target, limit=10)
+
+
+def test_a_missing_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="cannot be written"):
+        write_atomic(tmp_path / "no" / "a", b"")
