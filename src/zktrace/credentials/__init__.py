@@ -1,0 +1,31 @@
+"""xLPN credentials and the Stern Sigma-protocol as a Fiat-Shamir proof. Knows no registry."""
+
+from zktrace.credentials.binding import (
+    Binding,
+    Component,
+    CredentialBinding,
+    MessageBinding,
+    Mode,
+    ModelBinding,
+)
+from zktrace.credentials.keys import PublicKey, SecretKey
+from zktrace.credentials.params import DEFAULT, XLPNParams, by_name
+from zktrace.credentials.proof import Proof
+from zktrace.credentials.stern import prove, verify
+
+__all__ = [
+    "DEFAULT",
+    "Binding",
+    "Component",
+    "CredentialBinding",
+    "MessageBinding",
+    "Mode",
+    "ModelBinding",
+    "Proof",
+    "PublicKey",
+    "SecretKey",
+    "XLPNParams",
+    "by_name",
+    "prove",
+    "verify",
+]

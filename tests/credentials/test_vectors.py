@@ -1,0 +1,28 @@
+"""The bytes of keys, codewords and proofs are pinned for ever."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from support import seeded
+from vectors.make import binding_of
+from zktrace.credentials import Proof, PublicKey, SecretKey, by_name, prove, verify
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "credentials.json").read_text())
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["label"])
+def test_the_bytes_are_the_pinned_ones(vector: dict[str, str]) -> None:
+    entropy = seeded(vector["label"])
+    key = SecretKey.generate(by_name(vector["params"]), entropy=entropy)
+    assert key.to_bytes().hex() == vector["secret_key"]
+    assert key.public.to_bytes().hex() == vector["public_key"]
+    assert key.public.codeword().hex() == vector["codeword"]
+    binding = binding_of(vector["mode"], key)
+    proof = prove(key, binding, entropy=entropy).to_bytes()
+    assert len(proof) == vector["proof_bytes"]
+    assert hashlib.sha256(proof).hexdigest() == vector["proof_sha256"]
+    public = PublicKey.from_bytes(bytes.fromhex(vector["public_key"]))
+    verify(public, binding, Proof.from_bytes(proof))
