@@ -1,0 +1,16 @@
+"""Hostile model files -> named arrays, and the canonical digest of a model's state.
+
+from zktrace.models import model_digest, open_model
+
+state = open_model("suspect.pt")      # safetensors, npz or torch zip; nothing in it is executed
+state["bn1.weight"]                   # a read-only numpy array
+model_digest(state)                   # 32 bytes, the same for the same state in any container
+"""
+
+from zktrace.models.digest import model_digest
+from zktrace.models.limits import DEFAULT_LIMITS, Limits
+from zktrace.models.open import open_model
+from zktrace.models.safetensors_file import save_model
+from zktrace.models.state import ModelState, Tensor
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "ModelState", "Tensor", "model_digest", "open_model", "save_model"]
