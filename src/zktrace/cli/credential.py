@@ -1,0 +1,225 @@
+"""`zktrace credential`: keys, and proofs of holding them."""
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zktrace.cli.output import Json, emit, say
+from zktrace.errors import InputError, Refused
+
+if TYPE_CHECKING:
+    from zktrace.credentials import Binding, PublicKey, SecretKey
+
+app = typer.Typer(help="Create credentials; prove and verify that a station holds one.", no_args_is_help=True)
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+
+Model = Annotated[Path | None, typer.Option("--model", help="Bind to this model's complete state.")]
+ComponentFile = Annotated[
+    Path | None,
+    typer.Option("--component", help="With --model: the extracted identity bits, a line of 0 and 1."),
+]
+Message = Annotated[Path | None, typer.Option("--message", help="Bind to this file: a signature.")]
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the station; makes NAME.key and NAME.pub.")],
+    params: Annotated[
+        str, typer.Option("--params", help="Parameter set; test-* sets are not secure.")
+    ] = "xlpn-1024-512-128",
+    folder: Annotated[Path, typer.Option("--dir", help="Where to write the two files.")] = Path(),
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace existing files. The old key is lost.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Create a credential: a secret key (mode 0600) and its public key."""
+    from zktrace.credentials import SecretKey, by_name
+    from zktrace.primitives.files import write_atomic
+
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
+    chosen = by_name(params)
+    secret_path, public_path = folder / f"{name}.key", folder / f"{name}.pub"
+    if not force and public_path.exists():
+        raise Refused(f"{public_path}: exists already (--force replaces it)")
+    start = time.perf_counter()
+    key = SecretKey.generate(chosen)
+    public = key.public
+    elapsed = time.perf_counter() - start
+    write_atomic(secret_path, key.to_bytes(), mode=0o600, replace=force)
+    try:
+        write_atomic(public_path, public.to_bytes(), replace=force)
+    except Refused:
+        if not force:
+            secret_path.unlink(missing_ok=True)
+        raise
+    facts = _describe(public) | {
+        "ok": True,
+        "secret_key": str(secret_path),
+        "public_key": str(public_path),
+        "public_bytes": len(public.to_bytes()),
+        "generate_ms": round(elapsed * 1e3, 3),
+    }
+    warning = "" if chosen.secure else "\nwarning: test parameters, no security"
+    emit(
+        facts,
+        as_json=as_json,
+        text=f"{secret_path}  secret key, keep it ({chosen.name})\n"
+        f"{public_path}  public key {facts['fingerprint']}{warning}",
+    )
+
+
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(help="A public or secret key.")],
+    bits: Annotated[int, typer.Option("--bits", min=1, max=65536, help="Length of the codeword.")] = 128,
+    codeword: Annotated[
+        bool, typer.Option("--codeword", help="Print nothing but the codeword as a line of 0 and 1.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Describe a key. Of a secret key only the public part is shown."""
+    from zktrace.credentials.keys import SECRET_MAGIC, SecretKey
+    from zktrace.primitives.files import read_bounded
+
+    data = read_bounded(file, limit=_key_limit())
+    secret = data.startswith(SECRET_MAGIC)
+    public = SecretKey.from_bytes(data).public if secret else _public(file)
+    facts = _describe(public, bits) | {"ok": True, "kind": "secret" if secret else "public"}
+    if codeword and not as_json:
+        say(str(facts["codeword"]))
+        return
+    text = "\n".join(f"{label:<12} {facts[label]}" for label in ("kind", "params", "fingerprint", "codeword"))
+    emit(facts, as_json=as_json, text=text)
+
+
+@app.command()
+def prove(
+    key: Annotated[Path, typer.Option("--key", help="The secret key.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the proof.")],
+    model: Model = None,
+    component: ComponentFile = None,
+    message: Message = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing proof.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Prove knowledge of a credential's secret, in zero knowledge.
+
+    With --model and --component the proof speaks of that model's bytes, with --message it is a signature
+    over that file, with neither it proves the credential alone.
+    """
+    from zktrace.credentials import prove as make_proof
+    from zktrace.primitives.files import write_atomic
+
+    secret = _secret(key)
+    binding = _binding(model, component, message)
+    start = time.perf_counter()
+    data = make_proof(secret, binding).to_bytes()
+    elapsed = time.perf_counter() - start
+    write_atomic(out, data, replace=force)
+    mode = binding.mode.name.lower()
+    facts = {
+        "ok": True,
+        "proof": str(out),
+        "mode": mode,
+        "params": secret.params.name,
+        "rounds": secret.params.rounds,
+        "proof_bytes": len(data),
+        "prove_ms": round(elapsed * 1e3, 3),
+    }
+    emit(facts, as_json=as_json, text=f"{out}  {mode} proof, {len(data)} bytes, {elapsed * 1e3:.0f} ms")
+
+
+@app.command()
+def verify(
+    proof: Annotated[Path, typer.Argument(help="The proof.")],
+    public: Annotated[Path, typer.Option("--public", help="The public key it should belong to.")],
+    model: Model = None,
+    component: ComponentFile = None,
+    message: Message = None,
+    radius: Annotated[
+        int, typer.Option("--radius", min=0, help="With --model: how many component bits may be wrong.")
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check a proof. Exit code 0: it holds; 1: it does not; 2: something cannot be read."""
+    from zktrace.credentials import Proof
+    from zktrace.credentials import verify as check_proof
+    from zktrace.credentials.proof import FILE_LIMIT
+    from zktrace.primitives.files import read_bounded
+
+    statement = _public(public)
+    binding = _binding(model, component, message)
+    data = read_bounded(proof, limit=FILE_LIMIT)
+    start = time.perf_counter()
+    check_proof(statement, binding, Proof.from_bytes(data), radius=radius)
+    elapsed = time.perf_counter() - start
+    mode = binding.mode.name.lower()
+    facts = {
+        "ok": True,
+        "mode": mode,
+        "params": statement.params.name,
+        "secure": statement.params.secure,
+        "rounds": statement.params.rounds,
+        "fingerprint": statement.fingerprint.hex(),
+        "proof_bytes": len(data),
+        "verify_ms": round(elapsed * 1e3, 3),
+    }
+    warning = "" if statement.params.secure else " (test parameters: no security)"
+    emit(facts, as_json=as_json, text=f"valid {mode} proof by {facts['fingerprint']}{warning}")
+
+
+def _key_limit() -> int:
+    from zktrace.credentials.keys import FILE_LIMIT
+
+    return FILE_LIMIT
+
+
+def _public(path: Path) -> "PublicKey":
+    from zktrace.credentials import PublicKey
+    from zktrace.primitives.files import read_bounded
+
+    return PublicKey.from_bytes(read_bounded(path, limit=_key_limit()))
+
+
+def _secret(path: Path) -> "SecretKey":
+    from zktrace.credentials import SecretKey
+    from zktrace.primitives.files import read_bounded
+
+    return SecretKey.from_bytes(read_bounded(path, limit=_key_limit()))
+
+
+def _binding(model: Path | None, component: Path | None, message: Path | None) -> "Binding":
+    """What the options say the proof is about; a combination that says two things is an error."""
+    from zktrace.credentials import Component, CredentialBinding, MessageBinding, ModelBinding
+
+    if message is not None and (model is not None or component is not None):
+        raise InputError("--message cannot be combined with --model or --component")
+    if (model is None) != (component is None):
+        raise InputError("--model and --component belong together")
+    if message is not None:
+        return MessageBinding.of_file(message)
+    if model is None or component is None:
+        return CredentialBinding()
+    from zktrace.models import model_digest, open_model
+
+    return ModelBinding(
+        state_digest=model_digest(open_model(model)), component=Component.from_file(component)
+    )
+
+
+def _describe(public: "PublicKey", bits: int = 128) -> dict[str, object]:
+    from zktrace.credentials import Component
+
+    word = Component(bits=bits, packed=public.codeword(bits))
+    return {
+        "params": public.params.name,
+        "secure": public.params.secure,
+        "fingerprint": public.fingerprint.hex(),
+        "codeword": word.to_text(),
+    }

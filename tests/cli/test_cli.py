@@ -1,0 +1,213 @@
+"""The command line as a user meets it: real processes for the whole, in-process calls for the corners."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zktrace
+from zktrace.cli.app import run
+from zktrace.models import save_model
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, object]]:
+    """Exit code and JSON object of a command run with --json."""
+    code = run([*arguments, "--json"])
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    return code, json.loads(out)
+
+
+def process(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "zktrace", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | more,
+    )
+
+
+def make_model(path: Path, counter: int = 1) -> None:
+    arrays = {"bn.weight": np.ones(8, np.float32), "bn.num_batches_tracked": np.array(counter)}
+    save_model(path, arrays)
+
+
+def test_version_and_help() -> None:
+    assert process("--version").stdout == f"zktrace {zktrace.__version__}\n"
+    shown = process("--help")
+    assert shown.returncode == 0
+    for word in ("credential", "model", "demo", "--debug", "--install-completion"):
+        assert word in shown.stdout
+
+
+def test_shell_completion_is_offered() -> None:
+    shown = process("--show-completion", "bash")
+    assert shown.returncode == 0
+    assert "_ZKTRACE_COMPLETE" in shown.stdout
+    words = process(_ZKTRACE_COMPLETE="complete_bash", COMP_WORDS="zktrace cred", COMP_CWORD="1")
+    assert "credential" in words.stdout
+
+
+def test_the_whole_credential_story(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, made = ask(capsys, "credential", "new", "alpha")
+    assert code == 0
+    assert stat.S_IMODE((here / "alpha.key").stat().st_mode) == 0o600
+    assert made["public_bytes"] == (here / "alpha.pub").stat().st_size == 193
+    for file in ("alpha.key", "alpha.pub"):
+        assert ask(capsys, "credential", "show", file)[1]["fingerprint"] == made["fingerprint"]
+    assert run(["credential", "show", "alpha.key", "--codeword"]) == 0
+    word = capsys.readouterr().out
+    assert word.strip() == made["codeword"]
+    (here / "component").write_text(word)
+    (here / "receipt").write_bytes(b"copy 7 received")
+    make_model(here / "model.safetensors")
+    statements = {
+        "credential": [],
+        "message": ["--message", "receipt"],
+        "model": ["--model", "model.safetensors", "--component", "component"],
+    }
+    for made_mode, options in statements.items():
+        code, facts = ask(capsys, "credential", "prove", "--key", "alpha.key", *options, "--out", made_mode)
+        assert (code, facts["mode"], facts["rounds"]) == (0, made_mode, 331)
+        assert facts["proof_bytes"] == (here / made_mode).stat().st_size
+        for asked_mode, asked in statements.items():
+            code, facts = ask(capsys, "credential", "verify", "--public", "alpha.pub", *asked, made_mode)
+            assert code == (0 if asked_mode == made_mode else 1)
+            assert facts["ok"] is (asked_mode == made_mode)
+    make_model(here / "model.safetensors.new", counter=2)
+    os.replace("model.safetensors.new", "model.safetensors")
+    code, facts = ask(capsys, "credential", "verify", "--public", "alpha.pub", *statements["model"], "model")
+    assert (code, facts["error"], facts["check"]) == (1, "InvalidProof", "challenge")
+    assert isinstance(facts["round"], int)
+
+
+def test_presence_and_radius(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["credential", "new", "a", "--params", "test-128-64-16"])
+    capsys.readouterr()
+    run(["credential", "show", "a.pub", "--codeword"])
+    word = capsys.readouterr().out.strip()
+    (here / "component").write_text("10"[int(word[0])] + word[1:])
+    make_model(here / "m.safetensors")
+    model = ["--model", "m.safetensors", "--component", "component"]
+    assert ask(capsys, "credential", "prove", "--key", "a.key", *model, "--out", "p")[0] == 0
+    code, facts = ask(capsys, "credential", "verify", "--public", "a.pub", *model, "p")
+    assert (code, facts["check"]) == (1, "presence")
+    assert ask(capsys, "credential", "verify", "--public", "a.pub", *model, "--radius", "1", "p")[0] == 0
+
+
+def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["credential", "new", "alpha"]) == 0
+    before = (here / "alpha.key").read_bytes()
+    assert run(["credential", "new", "alpha"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    (here / "alpha.pub").unlink()
+    assert run(["credential", "new", "alpha"]) == 2
+    assert (here / "alpha.key").read_bytes() == before
+    (here / "bravo.pub").touch()
+    assert run(["credential", "new", "bravo"]) == 2
+    assert not (here / "bravo.key").exists()
+    assert run(["credential", "prove", "--key", "alpha.key", "--out", "alpha.key"]) == 2
+    assert (here / "alpha.key").read_bytes() == before
+    assert run(["credential", "new", "alpha", "--force"]) == 0
+    assert (here / "alpha.key").read_bytes() != before
+    assert stat.S_IMODE((here / "alpha.key").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["credential", "new", "../x"], "is no station name"),
+        (["credential", "new", "x", "--params", "nope"], "unknown parameter set 'nope'"),
+        (["credential", "new", "x", "--dir", "missing"], "cannot be written"),
+        (["credential", "show", "missing"], "cannot be read (no such file or directory)"),
+        (["credential", "show", "."], "is not a regular file"),
+        (["credential", "show", "junk"], "does not begin with"),
+        (["credential", "show", "big"], "the limit is"),
+        (["credential", "prove", "--key", "junk", "--out", "p"], "secret key: does not begin with"),
+        (["credential", "prove", "--key", "a.key", "--out", "p", "--model", "junk"], "belong together"),
+        (
+            ["credential", "prove", "--key", "a.key", "--out", "p", "--message", "junk", "--model", "junk"],
+            "cannot be combined",
+        ),
+        (
+            ["credential", "prove", "--key", "a.key", "--out", "p", "--model", "junk", "--component", "junk"],
+            "junk",
+        ),
+        (["credential", "verify", "--public", "a.pub", "junk"], "proof: does not begin with"),
+        (["credential", "verify", "--public", "a.key", "junk"], "public key: does not begin with"),
+        (["credential", "verify"], "Missing"),
+        (["credential", "nonsense"], "nonsense"),
+        (["model", "show", "junk"], "junk"),
+        (["model", "show", "missing"], "cannot be read"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    run(["credential", "new", "a", "--params", "test-128-64-16"])
+    (here / "junk").write_bytes(b"junk")
+    with (here / "big").open("wb") as handle:
+        handle.truncate(1 << 33)
+    capsys.readouterr()
+    before = sorted(here.iterdir())
+    assert run(arguments) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+    assert sorted(here.iterdir()) == before
+
+
+def test_errors_are_json_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, facts = ask(capsys, "credential", "show", "missing")
+    assert (code, facts["ok"], facts["error"]) == (2, False, "Refused")
+
+
+def test_a_traceback_appears_only_with_debug(here: Path) -> None:
+    assert "Traceback" not in process("credential", "show", "missing").stderr
+    assert "Traceback" in process("--debug", "credential", "show", "missing").stderr
+
+
+def test_test_parameters_are_called_insecure(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(capsys, "credential", "new", "t", "--params", "test-128-64-16")[1]["secure"] is False
+    run(["credential", "prove", "--key", "t.key", "--out", "p"])
+    capsys.readouterr()
+    run(["credential", "verify", "--public", "t.pub", "p"])
+    assert "no security" in capsys.readouterr().out
+
+
+def test_model_show_prints_the_digest(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_model(here / "m.safetensors")
+    code, facts = ask(capsys, "model", "show", "m.safetensors")
+    assert (code, facts["tensors"], facts["tensor_bytes"]) == (0, 2, 40)
+    assert run(["model", "show", "m.safetensors"]) == 0
+    assert capsys.readouterr().out.startswith(str(facts["digest"]))
+
+
+def test_the_demo_runs_and_refuses_every_forgery(capsys: pytest.CaptureFixture[str]) -> None:
+    code, facts = ask(capsys, "demo")
+    assert code == 0
+    assert isinstance(facts["refused"], list)
+    assert len(facts["refused"]) == 5
+    assert run(["demo"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("refused") == 6
+    assert "alpha" in shown
+
+
+def test_a_closed_pipe_is_no_error(here: Path) -> None:
+    command = f"{sys.executable} -m zktrace demo | true"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,93 @@
+"""The cut of the house: imports point up the life cycle, and the light core stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "zktrace"
+
+# The order of the life cycle (docs/adr/0001). A room may import those before it.
+LIGHT = (
+    "errors",
+    "primitives",
+    "credentials",
+    "codes",
+    "certificates",
+    "models",
+    "registry",
+    "tracing",
+    "judge",
+)
+TORCH_SIDE = ("learning", "carriers", "federation", "dispatch", "attacks", "baselines", "studies")
+FACES = ("report", "service", "cli")
+ORDER = LIGHT + TORCH_SIDE + FACES
+
+# Rooms that may see less than their place allows.
+ONLY = {
+    "attacks": {"errors", "learning"},
+    "judge": {"errors", "primitives", "credentials", "codes", "certificates", "models", "registry"},
+    "report": set(ORDER) - {"service", "cli", "attacks"},
+}
+HEAVY = ("torch", "flwr", "sqlalchemy", "fastapi", "matplotlib", "ray")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Rooms of ours that a file imports, anywhere in it."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            names = [f"zktrace.{alias.name}" for alias in node.names] if module == "zktrace" else [module]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("zktrace.")}
+    return rooms
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem == "errors")
+
+
+def test_every_room_has_its_place() -> None:
+    found = {room_of(path) for path in FILES}
+    assert found <= set(ORDER)
+    assert {"errors", "primitives", "credentials", "models", "cli"} <= found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_only_point_up(path: Path) -> None:
+    room = room_of(path)
+    allowed = set(ORDER[: ORDER.index(room) + 1])
+    allowed = (allowed & ONLY.get(room, allowed)) | {room}
+    assert imported_rooms(path) <= allowed
+
+
+def fresh(code: str) -> str:
+    """Output of a new interpreter."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("room", [room for room in LIGHT if (SOURCE / room).exists() or room == "errors"])
+def test_a_light_room_loads_nothing_heavy(room: str) -> None:
+    """Every module of the room, in a fresh interpreter."""
+    modules = [
+        ".".join(("zktrace", *path.relative_to(SOURCE).with_suffix("").parts))
+        for path in FILES
+        if room_of(path) == room and path.stem != "__init__"
+    ]
+    loaded = fresh(f"import sys, {', '.join(modules)}; print(*sorted(sys.modules))").split()
+    assert not set(HEAVY) & {name.split(".")[0] for name in loaded}
+
+
+def test_help_and_import_load_no_numpy() -> None:
+    """What keeps `zktrace --help` quick: arrays are imported by the commands that need them."""
+    loaded = fresh("import sys, zktrace, zktrace.cli.app; print(*sys.modules)").split()
+    assert not {"numpy", "flint", "safetensors", *HEAVY} & set(loaded)
