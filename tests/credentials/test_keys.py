@@ -66,7 +66,7 @@ def test_a_damaged_secret_key_is_noticed_at_every_byte() -> None:
             SecretKey.from_bytes(data[:at] + bytes([data[at] ^ 0x01]) + data[at + 1 :])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=300), st.integers(0, 60), st.booleans())
 def test_no_bytes_raise_anything_but_our_errors(noise: bytes, keep: int, secret: bool) -> None:
     key = SecretKey.generate(SMALL, entropy=seeded("noise"))

@@ -76,7 +76,7 @@ def test_fast_and_reference_agree_at_full_size() -> None:
     verify(key.public, binding, reference.prove(key, binding, seeded("full")))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rounds=st.integers(1, 7), label=st.text(max_size=5))
 def test_any_number_of_rounds_works_even_if_a_challenge_never_occurs(rounds: int, label: str) -> None:
     params = replace(SMALL, name="test-few", rounds=rounds)

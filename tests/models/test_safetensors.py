@@ -202,9 +202,3 @@ def test_saving_replaces_only_when_told_to(tmp_path: Path) -> None:
     assert open_model(tmp_path / "m") == ModelState.from_arrays(EXAMPLE)
     save_model(tmp_path / "m", {"w": np.zeros(1)}, replace=True)
     assert list(open_model(tmp_path / "m")) == ["w"]
-
-
-def test_a_tensor_called_like_the_metadata_cannot_be_saved(tmp_path: Path) -> None:
-    with pytest.raises(MalformedModel, match="__metadata__"):
-        save_model(tmp_path / "m", {"__metadata__": np.zeros(1)})
-    assert not (tmp_path / "m").exists()

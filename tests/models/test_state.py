@@ -84,8 +84,8 @@ def test_other_element_types_are_refused_by_name(array: np.ndarray) -> None:
         ModelState.from_arrays({"layer.w": array})
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "\x1b[31m", "a\x7f", "\udc80", "\x85"])
-def test_a_tensor_cannot_have_an_unprintable_name(name: str) -> None:
+@pytest.mark.parametrize("name", ["", "a\nb", "\x1b[31m", "a\x7f", "\udc80", "\x85", "__metadata__"])
+def test_a_tensor_cannot_have_an_unprintable_or_reserved_name(name: str) -> None:
     with pytest.raises(MalformedModel) as caught:
         Tensor(name=name, dtype="uint8", shape=(), data=memoryview(b"a"))
     assert str(caught.value).isprintable()
@@ -116,7 +116,9 @@ def test_a_limit_is_a_positive_integer(value: int) -> None:
         Limits(max_tensors=value)
 
 
-_NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
+_NAMES = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20
+).filter(lambda name: name != "__metadata__")
 _ARRAYS = hnp.arrays(
     dtype=st.sampled_from(
         ["f8", "f4", ">f4", "f2", "i8", ">i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]

@@ -141,6 +141,7 @@ def test_the_frame_must_be_exact(change: Callable[[bytes], bytes]) -> None:
         (0, 20, "<II", (13, 13)),  # one byte more: into the next member
         (0, 20, "<II", (11, 11)),  # one byte less: a gap
         (0, 20, "<II", (12, 1 << 30)),  # two sizes
+        (0, 20, "<II", (1 << 30, 12)),
         (0, 20, "<II", (1 << 31, 1 << 31)),
         (0, 20, "<II", (0xFFFFFFFF, 0xFFFFFFFF)),  # zip64 without its field
         (0, 28, "<H", (0,)),  # no name
@@ -175,6 +176,14 @@ def test_a_directory_entry_that_lies_is_refused(
 )
 def test_a_local_header_that_contradicts_the_directory_is_refused(field: int, form: str, value: int) -> None:
     refusal(patched(stored_zip(MEMBERS), field, form, value))
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"), [(1, "encrypted"), (1 << 6, "encrypted"), (1 << 13, "encrypted"), (1 << 5, "flags")]
+)
+def test_flags_are_refused_even_if_both_headers_have_them(flags: int, reason: str) -> None:
+    data = patched(stored_zip(MEMBERS), 6, "<H", flags)
+    assert reason in refusal(patched(data, central(data, 0) + 8, "<H", flags))
 
 
 def resized(data: bytes, size: int) -> bytes:
@@ -217,12 +226,17 @@ def test_the_directory_is_bounded() -> None:
     assert len(read(data)) == 50
 
 
-@pytest.mark.parametrize("shift", range(0, 76, 4))
-def test_a_damaged_64_bit_end_record_is_refused_or_without_effect(shift: int) -> None:
+def torch_zip() -> bytes:
+    """An archive with both end records."""
     torch = pytest.importorskip("torch")
     buffer = io.BytesIO()
     torch.save({"w": torch.zeros(2)}, buffer)
-    data = buffer.getvalue()
+    return bytes(buffer.getvalue())
+
+
+@pytest.mark.parametrize("shift", range(0, 76, 4))
+def test_a_damaged_64_bit_end_record_is_refused_or_without_effect(shift: int) -> None:
+    data = torch_zip()
     expected = contents(data)
     at = data.index(b"PK\x06\x06") + shift
     try:
@@ -230,3 +244,11 @@ def test_a_damaged_64_bit_end_record_is_refused_or_without_effect(shift: int) ->
     except Error:
         return
     assert found == expected
+
+
+@pytest.mark.parametrize(("back", "form", "values"), [(14, "<HH", (1, 1)), (10, "<I", (7,)), (6, "<I", (7,))])
+def test_the_short_end_record_must_agree_with_the_long_one(
+    back: int, form: str, values: tuple[int, ...]
+) -> None:
+    data = torch_zip()
+    assert "disagree" in refusal(patched(data, len(data) - back, form, *values))

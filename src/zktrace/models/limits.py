@@ -37,11 +37,15 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
+METADATA = "__metadata__"  # reserved by safetensors: a tensor of this name could be opened but not saved
+
 
 def check_name(name: str) -> bytes:
-    """The UTF-8 bytes of a tensor's name; empty, unencodable and control characters are refused."""
+    """The UTF-8 bytes of a name that is neither empty nor reserved and has no control characters."""
     if not name:
         raise MalformedModel("a tensor has an empty name")
+    if name == METADATA:
+        raise MalformedModel(f"a tensor cannot be named {METADATA}")
     if any(ord(each) < 0x20 or 0x7F <= ord(each) < 0xA0 for each in name):
         raise MalformedModel(f"tensor {shown(name)}: control characters in the name")
     try:

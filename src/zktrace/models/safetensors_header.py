@@ -12,11 +12,18 @@ from typing import Any
 
 from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import ALLOWED, BY_SAFETENSORS, Dtype
-from zktrace.models.limits import Limits, byte_size, check_count, check_name_length, check_total, shown_shape
+from zktrace.models.limits import (
+    METADATA,
+    Limits,
+    byte_size,
+    check_count,
+    check_name_length,
+    check_total,
+    shown_shape,
+)
 from zktrace.models.text import shown
 
 LENGTH_BYTES = 8
-_METADATA = "__metadata__"
 _ALIGNMENT = 8
 _COMMAS_A_TENSOR = 16  # an entry with 8 dimensions has 11
 
@@ -36,7 +43,7 @@ def parse_header(data: memoryview, limits: Limits) -> tuple[int, tuple[Place, ..
     """Where the data begins in a whole file, and the place of every tensor in it."""
     begin = _data_begin(data, limits)
     header = _loads(bytes(data[LENGTH_BYTES:begin]), limits)
-    _check_metadata(header.pop(_METADATA, {}))
+    _check_metadata(header.pop(METADATA, {}))
     check_count(len(header), limits)
     places = sorted((_place(name, entry, limits) for name, entry in header.items()), key=_position)
     _check_tiling(places, len(data) - begin)
@@ -82,7 +89,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check_metadata(metadata: object) -> None:
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        raise MalformedModel(f"{_METADATA} of the safetensors header does not map text to text")
+        raise MalformedModel(f"{METADATA} of the safetensors header does not map text to text")
 
 
 def _place(name: str, entry: object, limits: Limits) -> Place:
@@ -142,11 +149,9 @@ def file_order(layout: Layout) -> tuple[int, bytes]:
 
 def build_header(layouts: Iterable[Layout], metadata: Mapping[str, str] | None = None) -> bytes:
     """The bytes before the data, for tensors whose data follows in this order."""
-    header: dict[str, object] = {_METADATA: dict(metadata)} if metadata else {}
+    header: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
     at = 0
     for layout in layouts:
-        if layout.name == _METADATA:
-            raise MalformedModel(f"a tensor cannot be named {_METADATA} in a safetensors file")
         header[layout.name] = {
             "dtype": layout.dtype.safetensors,
             "shape": list(layout.shape),
