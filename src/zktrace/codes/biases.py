@@ -1,0 +1,143 @@
+"""Tardos biases as exact rationals T/2^32 (`def:overlay`).
+
+A bias is drawn as the density of the paper says, p = sin²θ with θ uniform, and rounded to a multiple of
+2^-32; from then on that rational *is* the bias. The rounding is decided by rigorous enclosures, so every
+machine gets the same integers; no platform's sine is asked.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from zktrace.codes.checks import Floats, whole
+from zktrace.codes.key import CodeKey
+from zktrace.errors import InputError
+from zktrace.primitives.precision import WORKING_BITS, precision
+
+Thresholds = NDArray[np.uint32]
+
+BIAS_BITS: Final = 32
+ONE: Final = 1 << BIAS_BITS  # the bias 1, which no position has
+LENGTH_LIMIT: Final = 1 << 20  # positions
+COLLUDERS_LIMIT: Final = 1 << 16
+_LABEL_LIMIT: Final = 255  # bytes
+_CUTOFF_COEFFICIENT: Final = 300
+_DRAW_BITS: Final = 64  # of the uniform integer behind an angle
+
+
+def cutoff(colluders: int) -> Fraction:
+    """δ_c = 1/(300c): biases lie in [δ_c, 1 - δ_c]."""
+    c = whole(colluders, "the coalition size of a code", 2, COLLUDERS_LIMIT)
+    return Fraction(1, _CUTOFF_COEFFICIENT * c)
+
+
+def threshold_range(colluders: int) -> tuple[int, int]:
+    """The least and the greatest T with T/2^32 in [δ_c, 1 - δ_c]."""
+    low = -(-ONE // cutoff(colluders).denominator)
+    return low, ONE - low
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Biases:
+    """p_b = T_b/2^32 of every position, and the coalition size whose cutoff they keep."""
+
+    thresholds: Thresholds  # T, read-only
+    colluders: int  # c
+
+    def __post_init__(self) -> None:
+        low, high = threshold_range(self.colluders)
+        given = np.asarray(self.thresholds)
+        if given.ndim != 1 or given.dtype.kind not in "iu":
+            raise InputError("thresholds must be one row of integers")
+        whole(len(given), "the length of a code", 1, LENGTH_LIMIT)
+        outside = (given < low) | (given > high)
+        if outside.any():
+            at = int(np.argmax(outside))
+            limit = cutoff(self.colluders)
+            raise InputError(f"the bias {int(given[at])}/2^32 of position {at} is beyond the cutoff {limit}")
+        kept = given.astype(np.uint32)
+        kept.flags.writeable = False
+        object.__setattr__(self, "thresholds", kept)
+        object.__setattr__(self, "colluders", int(self.colluders))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Biases):
+            return NotImplemented
+        same = np.array_equal(self.thresholds, other.thresholds)
+        return self.colluders == other.colluders and same
+
+    def __hash__(self) -> int:
+        return hash((self.colluders, self.thresholds.tobytes()))
+
+    @property
+    def length(self) -> int:
+        """n_t, the number of positions."""
+        return len(self.thresholds)
+
+    def probabilities(self) -> Floats:
+        """p_b in float64, without error: T has 32 bits."""
+        return self.thresholds / float(ONE)
+
+    def fractions(self) -> list[Fraction]:
+        """p_b as rational numbers."""
+        return [Fraction(threshold, ONE) for threshold in self.thresholds.tolist()]
+
+
+def identity(label: str, length: int, colluders: int) -> tuple[bytes, bytes, bytes]:
+    """What, beside the key, makes a code: every stream of the code absorbs it."""
+    if not isinstance(label, str):
+        raise InputError(f"the label of a code is text, not {label!r}")
+    try:
+        name = label.encode()
+    except UnicodeEncodeError:
+        raise InputError("the label of a code is not valid Unicode") from None
+    if not 1 <= len(name) <= _LABEL_LIMIT:
+        raise InputError(f"the label of a code has 1..{_LABEL_LIMIT} bytes, not {len(name)}")
+    positions = whole(length, "the length of a code", 1, LENGTH_LIMIT)
+    size = cutoff(colluders).denominator // _CUTOFF_COEFFICIENT
+    return name, positions.to_bytes(8, "big"), size.to_bytes(8, "big")
+
+
+def draw(key: CodeKey, label: str, length: int, colluders: int) -> Biases:
+    """The biases of the code `label` under `key`: the same integers on every machine."""
+    stream = key.stream("biases", *identity(label, length, colluders))
+    uniform = np.frombuffer(stream.digest(8 * length), dtype="<u8").tolist()
+    low, high = threshold_range(colluders)
+    thresholds = [min(max(t, low), high) for t in _rounded(uniform, colluders)]
+    return Biases(thresholds=np.array(thresholds, dtype=np.uint32), colluders=colluders)
+
+
+def _rounded(uniform: list[int], colluders: int) -> list[int]:
+    """⌊2^32 sin²(θ0 + (π/2 - 2 θ0)(U + 1/2)/2^64) + 1/2⌋ for each U, with θ0 = asin √δ.
+
+    A ball that lies between two integers settles the floor, whatever the precision was; the few that do not
+    are enclosed again, more tightly.
+    """
+    result: list[int | None] = [None] * len(uniform)
+    bits = WORKING_BITS
+    while None in result:
+        open_at = [at for at, value in enumerate(result) if value is None]
+        with precision(bits):
+            again = _enclosed([uniform[at] for at in open_at], colluders)
+        for at, value in zip(open_at, again, strict=True):
+            result[at] = value
+        bits *= 2
+    return [value for value in result if value is not None]
+
+
+def _enclosed(uniform: list[int], colluders: int) -> list[int | None]:
+    """The floors that the working precision settles, None for the others."""
+    first = (arb(1) / cutoff(colluders).denominator).sqrt().asin()
+    span = arb.pi() / 2 - 2 * first
+    half = arb((1, -1))
+
+    def floor(drawn: int) -> int | None:
+        angle = first + span * arb((2 * drawn + 1, -_DRAW_BITS - 1))
+        value: Any = (angle.sin() ** 2 * ONE + half).floor().unique_fmpz()
+        return None if value is None else int(value)
+
+    return [floor(drawn) for drawn in uniform]
