@@ -11,7 +11,7 @@ import click
 import typer
 
 import zktrace
-from zktrace.cli import credential, demo, model, output
+from zktrace.cli import bounds, credential, demo, model, output
 from zktrace.errors import Error
 
 INTERRUPTED = 130
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(credential.app, name="credential")
 app.add_typer(model.app, name="model")
+app.add_typer(bounds.app, name="bounds")
 app.command("demo")(demo.demo)
 
 

@@ -1,0 +1,176 @@
+"""From scores to one of four verdicts, within a declared budget (`cor:secret-row`, `prop:adjudicate`).
+
+A budget eps for one investigation is divided over K carriers and two tails: eps/(2K) each. On the positive
+tail a score says that the readout carries the row; on the negative tail, that somebody wrote its opposite.
+
+    certified-attribute     a score above the threshold of a passing certificate, positive tail
+    certified-tamper        the same on the negative tail, if no positive one is certified
+    uncertified-lead        a score above the candidate threshold, without a certificate
+    no-certified-evidence   nothing of the kind; it does not mean that no copy leaked
+
+Rule `certified` (default) uses the least threshold the exact tail certifies. Rule `paper` uses the candidate
+threshold sqrt(2 n ln(2KN/eps)) and asks Chernoff's certificate whether a passing score may count.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.certificates.certificate import Budget, Certificate, certify, smallest_threshold
+from zktrace.certificates.intervals import exact
+from zktrace.certificates.law import InnocentLaw
+from zktrace.certificates.lengths import candidate_threshold
+from zktrace.codes import Coefficients
+from zktrace.errors import InputError
+
+Rule: TypeAlias = Literal["certified", "paper"]
+Tail: TypeAlias = Literal["positive", "negative"]
+TAILS: tuple[Tail, Tail] = ("positive", "negative")
+
+
+class Verdict(StrEnum):
+    """What an investigation may say."""
+
+    ATTRIBUTE = "certified-attribute"
+    TAMPER = "certified-tamper"
+    LEAD = "uncertified-lead"
+    NOTHING = "no-certified-evidence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """What one carrier says: its coefficients, and L_i of every recipient in the order of the roster."""
+
+    carrier: str
+    coefficients: Coefficients
+    sums: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exceedance:
+    """A recipient beyond a threshold, on one tail of one carrier."""
+
+    recipient: int
+    carrier: str
+    tail: Tail
+    score: Fraction  # of this tail: positive on both
+    threshold: Fraction
+    certificate: Certificate | None  # none for a lead
+
+    @property
+    def strength(self) -> float:
+        """Score over threshold: how exceedances of different carriers compare."""
+        return float(self.score / self.threshold) if self.threshold > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A verdict, whom it names (strongest first), and every certificate that was asked for."""
+
+    verdict: Verdict
+    named: tuple[Exceedance, ...]
+    rule: Rule
+    recipients: int
+    budget: Fraction
+    certificates: tuple[Certificate, ...]
+
+
+def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "certified") -> Decision:
+    """The verdict on one suspect. An empty roster has nobody to name: no-certified-evidence."""
+    recipients = _roster(readings)
+    spent = exact(budget, "the budget")
+    if not 0 < spent < 1:
+        raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
+    if rule not in ("certified", "paper"):
+        raise InputError(f"unknown rule {rule!r}: certified or paper")
+    found: dict[Tail, list[Exceedance]] = {tail: [] for tail in TAILS}
+    certificates = []
+    for reading in readings if recipients else ():
+        for tail in TAILS:
+            side = _side(reading, tail)
+            limits = _thresholds(side, recipients, spent, carriers=len(readings), rule=rule)
+            certificates.append(limits.certificate)
+            found[tail] += _exceeding(side, tail, limits)
+    verdict, named = _precedence(found)
+    return Decision(
+        verdict=verdict,
+        named=tuple(sorted(named, key=lambda each: (-each.strength, each.recipient))),
+        rule=rule,
+        recipients=recipients,
+        budget=spent,
+        certificates=tuple(certificates),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Thresholds:
+    certificate: Certificate
+    candidate: Fraction
+
+
+def _roster(readings: Sequence[Reading]) -> int:
+    if not readings:
+        raise InputError("an investigation needs at least one carrier")
+    if len({reading.carrier for reading in readings}) != len(readings):
+        raise InputError("two readings of one carrier")
+    sizes = {reading.sums.shape for reading in readings}
+    if len(sizes) != 1 or len(sizes.copy().pop()) != 1:
+        raise InputError("the carriers disagree on the number of recipients")
+    return len(readings[0].sums)
+
+
+def _side(reading: Reading, tail: Tail) -> Reading:
+    if tail == "positive":
+        return reading
+    return Reading(carrier=reading.carrier, coefficients=reading.coefficients.negated(), sums=-reading.sums)
+
+
+def _thresholds(
+    side: Reading, recipients: int, budget: Fraction, *, carriers: int, rule: Rule
+) -> _Thresholds:
+    share = budget / (len(TAILS) * carriers)
+    length = side.coefficients.biases.length
+    z = candidate_threshold(
+        length=length, recipients=recipients, budget=budget, tails=len(TAILS), carriers=carriers
+    )
+    candidate = Fraction(z)
+    if rule == "paper":
+        certificate = certify(
+            side.coefficients, candidate, recipients=recipients, budget=share, method="chernoff"
+        )
+    else:
+        certificate = smallest_threshold(side.coefficients, recipients=recipients, budget=share)
+    return _Thresholds(certificate=certificate, candidate=candidate)
+
+
+def _exceeding(side: Reading, tail: Tail, limits: _Thresholds) -> list[Exceedance]:
+    """Everybody beyond the certified threshold; as leads, those beyond the candidate who are not."""
+    law = InnocentLaw(coefficients=side.coefficients)
+    sure = limits.certificate.threshold
+    certified = side.sums > law.level(sure) if limits.certificate.passes else np.zeros(len(side.sums), bool)
+    leads = (side.sums > law.level(limits.candidate)) & ~certified
+    return [
+        Exceedance(
+            recipient=int(i),
+            carrier=side.carrier,
+            tail=tail,
+            score=side.coefficients.score(int(side.sums[i])),
+            threshold=sure if certified[i] else limits.candidate,
+            certificate=limits.certificate if certified[i] else None,
+        )
+        for i in np.flatnonzero(certified | leads)
+    ]
+
+
+def _precedence(found: dict[Tail, list[Exceedance]]) -> tuple[Verdict, list[Exceedance]]:
+    for tail, verdict in zip(TAILS, (Verdict.ATTRIBUTE, Verdict.TAMPER), strict=True):
+        certified = [each for each in found[tail] if each.certificate is not None]
+        if certified:
+            return verdict, certified
+    leads = found["positive"] or found["negative"]
+    return (Verdict.LEAD, leads) if leads else (Verdict.NOTHING, [])

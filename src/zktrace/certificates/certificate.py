@@ -1,0 +1,190 @@
+"""A certificate: a threshold, and an evaluated inequality that bounds naming an innocent beyond it.
+
+It claims, under A5(a): the probability that any of N innocent rows has S > threshold is at most `budget`.
+It holds the few numbers from which `check` evaluates the inequality again on the arrays themselves.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from flint import arb
+
+from zktrace.certificates.intervals import ball, exact, lower_decimal, upper_decimal, upper_dyadic
+from zktrace.certificates.law import InnocentLaw
+from zktrace.certificates.tail import chernoff, chernoff_threshold, convolved
+from zktrace.codes import Coefficients
+from zktrace.errors import InputError, InvalidCertificate
+from zktrace.primitives.precision import precision
+
+Method: TypeAlias = Literal["chernoff", "exact"]
+Budget: TypeAlias = Fraction | float | int
+
+_DIGITS = 25
+_THRESHOLD_BITS = 20  # Chernoff thresholds are multiples of 2^-20
+_NO_TAIL = "Infinity"  # the exponent of an event that cannot happen
+_BEYOND = 1 << 40  # no finite exponent comes near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """P[some innocent of N has S > threshold] <= budget, if `passes`."""
+
+    method: Method
+    law: str  # digest of coefficients and biases
+    recipients: int  # N
+    budget: Fraction  # of this tail
+    threshold: Fraction
+    tilt: str  # in units of L, a float in hexadecimal
+    exponent: tuple[str, str]  # ends of E in P[S > threshold] <= e^-E, decimals rounded outwards
+    required: str  # ln(N/budget), rounded up
+    passes: bool
+
+
+def smallest_threshold(
+    coefficients: Coefficients, *, recipients: int, budget: Budget, method: Method = "exact"
+) -> Certificate:
+    """The certificate with the least threshold that passes.
+
+    For `exact` that is the least on the lattice of the scores; for `chernoff` the least multiple of 2^-20 at
+    or above what the numerically best tilt gives.
+    """
+    law, spent = _inputs(coefficients, recipients, budget)
+    required = _required(recipients, spent)
+    threshold, tilt, exponent = Fraction(0), 0.0, arb("inf")  # without jumps S is 0
+    if len(law.jumps):
+        tilt = law.tilt_for(float(required.mid()))
+        if method == "chernoff":
+            threshold = _grid_above(chernoff_threshold(law, tilt, required))
+            exponent = chernoff(law, threshold, tilt)
+        else:
+            tail = convolved(law, tilt)
+            step = tail.least_step(-required)
+            threshold = coefficients.score(law.floor + tail.step * (step - 1))
+            exponent = -tail.log_bound(step)
+    return _record(law, threshold, tilt, exponent, recipients=recipients, budget=spent, method=method)
+
+
+def _grid_above(value: arb) -> Fraction:
+    """A multiple of 2^-20 above the ball, by one or two steps."""
+    mantissa, exponent = upper_dyadic(value)
+    scaled = Fraction(mantissa) * Fraction(2) ** (exponent + _THRESHOLD_BITS)
+    return Fraction(math.ceil(scaled) + 1, 1 << _THRESHOLD_BITS)
+
+
+def certify(
+    coefficients: Coefficients,
+    threshold: Fraction,
+    *,
+    recipients: int,
+    budget: Budget,
+    method: Method = "exact",
+) -> Certificate:
+    """The certificate for a given threshold, which may or may not pass.
+
+    The exact tail passes exactly at and above its smallest threshold.
+    """
+    law, spent = _inputs(coefficients, recipients, budget)
+    tilt = 0.0
+    if len(law.jumps):
+        best = float(_required(recipients, spent).mid())
+        tilt = law.tilt_for(best) if method == "exact" else law.tilt_at(threshold)
+    exponent = _exponent(law, threshold, tilt, method)
+    return _record(law, threshold, tilt, exponent, recipients=recipients, budget=spent, method=method)
+
+
+def tail_bound(coefficients: Coefficients, threshold: Fraction, *, method: Method = "exact") -> arb:
+    """ln of an upper bound on P[S > threshold] for one innocent row."""
+    law = InnocentLaw(coefficients=coefficients)
+    tilt = law.tilt_at(threshold) if len(law.jumps) else 0.0
+    return -_exponent(law, threshold, tilt, method)
+
+
+def check(certificate: Certificate, coefficients: Coefficients) -> None:
+    """Evaluate the inequality again from the arrays, or InvalidCertificate.
+
+    (1) the certificate is about these arrays; (2) its numbers are those of the inequality it names;
+    (3) the inequality holds.
+    """
+    law, budget = _inputs(coefficients, certificate.recipients, certificate.budget)
+    if law.digest != certificate.law:
+        raise InvalidCertificate("the certificate is about other coefficients or biases")
+    try:
+        tilt = float.fromhex(certificate.tilt)
+    except (ValueError, OverflowError):
+        raise InvalidCertificate("the certificate's tilt is not a number") from None
+    if not 0.0 <= tilt < float("inf") or (tilt == 0.0) != (not len(law.jumps)):
+        raise InvalidCertificate(f"a tilt of {tilt}")
+    again = _record(
+        law,
+        certificate.threshold,
+        tilt,
+        _exponent(law, certificate.threshold, tilt, certificate.method),
+        recipients=certificate.recipients,
+        budget=budget,
+        method=certificate.method,
+    )
+    claimed = certificate.exponent[0], certificate.required
+    if Decimal(claimed[0]) > Decimal(again.exponent[1]) or claimed[1] != again.required:
+        raise InvalidCertificate(
+            f"the certificate claims an exponent of {claimed[0]} where {claimed[1]} is required, "
+            f"the inequality gives {again.exponent[1]} and {again.required}"
+        )
+    if not again.passes:
+        raise InvalidCertificate(
+            f"the exponent {again.exponent[0]} does not reach the required {again.required}"
+        )
+
+
+def _inputs(coefficients: Coefficients, recipients: int, budget: Budget) -> tuple[InnocentLaw, Fraction]:
+    if recipients < 1:
+        raise InputError(f"a certificate for {recipients} recipients")
+    spent = exact(budget, "the budget")
+    if not 0 < spent < 1:
+        raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
+    return InnocentLaw(coefficients=coefficients), spent
+
+
+def _required(recipients: int, budget: Fraction) -> arb:
+    with precision():
+        return (ball(Fraction(recipients)) / ball(budget)).log()
+
+
+def _exponent(law: InnocentLaw, threshold: Fraction, tilt: float, method: Method) -> arb:
+    """A ball whose lower end E gives P[S > threshold] <= e^-E."""
+    if not len(law.jumps):  # S is 0
+        return arb("inf") if threshold >= 0 else arb(0)
+    if method == "chernoff":
+        return chernoff(law, threshold, tilt)
+    tail = convolved(law, tilt)
+    return -tail.log_bound(tail.first_step(law.level(threshold)))
+
+
+def _record(
+    law: InnocentLaw,
+    threshold: Fraction,
+    tilt: float,
+    exponent: arb,
+    *,
+    recipients: int,
+    budget: Fraction,
+    method: Method,
+) -> Certificate:
+    required = _required(recipients, budget)
+    certain = bool(exponent > _BEYOND)
+    ends = (_NO_TAIL, _NO_TAIL)
+    if not certain:
+        ends = (lower_decimal(exponent, _DIGITS), upper_decimal(exponent, _DIGITS))
+    return Certificate(
+        method=method,
+        law=law.digest,
+        recipients=recipients,
+        budget=budget,
+        threshold=threshold,
+        tilt=tilt.hex(),
+        exponent=ends,
+        required=upper_decimal(required, _DIGITS),
+        passes=certain or bool(exponent.lower() >= required.upper()),
+    )

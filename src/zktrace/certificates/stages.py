@@ -1,0 +1,89 @@
+"""Naming more than one colluder: after a certified accusation, look again without the rows already named.
+
+Stage i may spend eps/2^i, so the stages together spend at most eps, and each carrier and tail of a stage has
+its share of that. Why innocent rows stay independent of what later stages look at: docs/tail-certificates.md.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.certificates.adjudicate import Decision, Exceedance, Reading, Verdict, adjudicate
+from zktrace.certificates.certificate import Budget
+from zktrace.certificates.intervals import exact
+from zktrace.codes import Biases, Coefficients, soft, without
+from zktrace.errors import InputError
+from zktrace.primitives.gf2 import Bits
+
+MAX_STAGES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """One carrier's readout, and access to the rows: sums for all recipients, and the rows of a few."""
+
+    carrier: str
+    values: NDArray[np.float64]
+    biases: Biases
+    sums: Callable[[Coefficients], NDArray[np.int64]]
+    rows: Callable[[Sequence[int]], Bits]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Investigation:
+    """The decisions of all stages. The verdict is the first stage's."""
+
+    stages: tuple[Decision, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the suspect."""
+        return self.stages[0].verdict
+
+    @property
+    def named(self) -> tuple[Exceedance, ...]:
+        """Everybody named, each recipient once, in the order of being named."""
+        seen: dict[int, Exceedance] = {}
+        for stage in self.stages:
+            for each in stage.named if stage.verdict == self.verdict else ():
+                seen.setdefault(each.recipient, each)
+        return tuple(seen.values())
+
+    @property
+    def spent(self) -> Fraction:
+        """What the stages that took place may have spent of the budget."""
+        return sum((stage.budget for stage in self.stages), Fraction(0))
+
+
+def investigate(
+    evidence: Sequence[Evidence], *, budget: Budget, max_stages: int = MAX_STAGES
+) -> Investigation:
+    """Soft scores and the rule `certified`, repeated while a stage names somebody new."""
+    if not 1 <= max_stages <= MAX_STAGES:
+        raise InputError(f"between 1 and {MAX_STAGES} stages, not {max_stages}")
+    total = exact(budget, "the budget")
+    named: set[int] = set()
+    stages: list[Decision] = []
+    readings = [_read(each, each.values) for each in evidence]
+    for stage in range(1, max_stages + 1):
+        decision = adjudicate(readings, budget=total / 2**stage)
+        stages.append(decision)
+        fresh = {each.recipient for each in decision.named} - named
+        if decision.verdict != Verdict.ATTRIBUTE or not fresh:
+            break
+        named |= fresh
+        readings = [_read(each, _remainder(each, named)) for each in evidence]
+    return Investigation(stages=tuple(stages))
+
+
+def _remainder(evidence: Evidence, named: set[int]) -> NDArray[np.float64]:
+    return without(evidence.values, evidence.biases, evidence.rows(sorted(named)))
+
+
+def _read(evidence: Evidence, values: NDArray[np.float64]) -> Reading:
+    coefficients = soft(values, evidence.biases)
+    sums = evidence.sums(coefficients).astype(np.int64)
+    return Reading(carrier=evidence.carrier, coefficients=coefficients, sums=sums)
