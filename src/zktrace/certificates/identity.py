@@ -164,6 +164,23 @@ class RadiusCheck:
         return sum(named == client for client, named in enumerate(self.attributed))
 
 
+def agreement(extracted: Bits, codewords: Bits) -> npt.NDArray[np.float64]:
+    """M(i, j) = 1 - HD(extracted word i, codeword j)/n (`eq:match`)."""
+    read, known = _words(extracted, "extracted words"), _words(codewords, "codewords")
+    if read.shape[1] != known.shape[1]:
+        raise InputError(f"extracted words of shape {read.shape}, codewords of shape {known.shape}")
+    matched: npt.NDArray[np.float64] = 1.0 - _hamming(read, known) / read.shape[1]
+    return matched
+
+
+def cross_talk(matrix: npt.NDArray[np.float64]) -> float:
+    """Mean agreement with other clients' codewords; near 1/2 where marks do not interfere."""
+    others = ~np.eye(len(matrix), dtype=bool)
+    if not others.any():
+        raise InputError("cross-talk needs at least two clients")
+    return float(matrix[others].mean())
+
+
 def radius_check(extracted: Bits, codewords: Bits) -> RadiusCheck:
     """Distances, separation and maximum-agreement decisions; row i of both arrays belongs to client i."""
     read, known = _words(extracted, "extracted words"), _words(codewords, "codewords")

@@ -11,7 +11,7 @@ import click
 import typer
 
 import zktrace
-from zktrace.cli import bounds, credential, demo, model, output
+from zktrace.cli import attribute, bounds, credential, demo, model, output
 from zktrace.errors import Error
 
 INTERRUPTED = 130
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.add_typer(credential.app, name="credential")
 app.add_typer(model.app, name="model")
 app.add_typer(bounds.app, name="bounds")
+app.command("attribute")(attribute.attribute)
 app.command("demo")(demo.demo)
 
 

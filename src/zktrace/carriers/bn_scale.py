@@ -1,0 +1,65 @@
+"""The BatchNorm scales of a model as one vector, and projections of it (`label_method_watermark_embedding`).
+
+A BatchNorm layer is recognised by its buffers: `<layer>.weight` is a scale if `<layer>.running_var` stands
+beside it. Layers are ordered by name with numbers compared as numbers, which for ResNets is the order of the
+network: bn1, layer1.0.bn1, layer1.0.bn2, ..., layer2.0.downsample.1, ...
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.carriers.directions import Directions, Floats
+from zktrace.errors import InputError
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def scale_names(names: Iterable[str]) -> list[str]:
+    """The names of the BatchNorm scales among a state's names, in the carrier's order."""
+    known = set(names)
+    scales = [
+        name
+        for name in known
+        if name.endswith(".weight") and f"{name.removesuffix('.weight')}.running_var" in known
+    ]
+    return sorted(scales, key=_natural)
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Sort key: digits as numbers, everything else as text."""
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def gather(arrays: Arrays) -> Floats:
+    """gamma: all scales of a state, one after the other, in float64."""
+    names = scale_names(arrays)
+    if not names:
+        raise InputError("the model has no BatchNorm scales to read")
+    parts = [np.asarray(arrays[name], dtype=np.float64) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if part.ndim != 1 or part.shape != np.shape(arrays[f"{name.removesuffix('.weight')}.running_var"]):
+            raise InputError(f"{name}: not the scale of a BatchNorm layer, its shape is {part.shape}")
+        if not np.isfinite(part).all():
+            raise InputError(f"{name}: a scale that is not finite")
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleCarrier:
+    """z_b = <gamma, E_b> for a family of directions."""
+
+    directions: Directions
+
+    def read(self, arrays: Arrays) -> Floats:
+        """The projections of a model's scales, real-valued; a bit is the sign of one."""
+        gamma = gather(arrays)
+        if len(gamma) != self.directions.dimension:
+            raise InputError(
+                f"the model has {len(gamma)} BatchNorm scales, the carrier reads {self.directions.dimension}"
+            )
+        return self.directions.project(gamma)

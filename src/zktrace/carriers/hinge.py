@@ -1,0 +1,49 @@
+"""Writing bits into scales by training: the hinge of `eq_watermark_loss` as a term of the loss."""
+
+import torch
+from torch import Tensor, nn
+
+from zktrace.carriers.bn_scale import scale_names
+from zktrace.carriers.directions import Floats
+from zktrace.carriers.identity import Words
+from zktrace.errors import InputError
+
+
+def scales(model: nn.Module) -> Tensor:
+    """gamma of a model, with its gradient, in the carrier's order."""
+    parameters = dict(model.named_parameters())
+    names = scale_names(model.state_dict().keys())
+    if not names:
+        raise InputError("the model has no BatchNorm scales to write")
+    return torch.cat([parameters[name] for name in names])
+
+
+class HingePenalty:
+    """mean over the active bits of max(0, margin - t_b <gamma, E_b>); each step drops bits at random."""
+
+    def __init__(
+        self, directions: Floats, word: Words, *, margin: float = 1.0, drop: float = 0.5, seed: int
+    ) -> None:
+        """`directions`: one a row; `word`: 0 and 1; `drop`: the chance that a bit sits out a step."""
+        if word.shape != (len(directions),):
+            raise InputError(f"a word of {word.size} bits for {len(directions)} directions")
+        if not 0.0 <= drop < 1.0 or margin <= 0.0:
+            raise InputError(f"a margin of {margin} with a drop rate of {drop}")
+        signs = torch.from_numpy(2.0 * word.astype("float64") - 1.0)
+        self._signed = (signs[:, None] * torch.from_numpy(directions)).to(torch.float32)
+        self._margin = margin
+        self._drop = drop
+        self._random = torch.Generator().manual_seed(seed)
+
+    def __call__(self, model: nn.Module) -> Tensor:
+        """The penalty at the model's present scales."""
+        signed = self._signed
+        if self._drop:
+            active = torch.rand(len(signed), generator=self._random) >= self._drop
+            signed = signed[active]
+        gamma = scales(model)
+        if signed.shape[1] != len(gamma):
+            raise InputError(f"the model has {len(gamma)} scales, the directions {signed.shape[1]}")
+        if not len(signed):
+            return gamma.sum() * 0.0
+        return torch.relu(self._margin - signed @ gamma).mean()

@@ -1,0 +1,154 @@
+"""Scales are found, ordered, projected and written."""
+
+import numpy as np
+import pytest
+
+from zktrace.carriers.bn_scale import ScaleCarrier, gather, scale_names
+from zktrace.carriers.directions import Directions
+from zktrace.carriers.identity import IdentityCodebook
+from zktrace.certificates.identity import agreement, cross_talk, radius_check
+from zktrace.errors import InputError
+
+
+def layer(name: str, scale: np.ndarray) -> dict[str, np.ndarray]:
+    return {
+        f"{name}.weight": scale.astype(np.float32),
+        f"{name}.bias": np.zeros(len(scale), np.float32),
+        f"{name}.running_mean": np.zeros(len(scale), np.float32),
+        f"{name}.running_var": np.ones(len(scale), np.float32),
+        f"{name}.num_batches_tracked": np.array(3),
+    }
+
+
+def model(random: np.random.Generator) -> dict[str, np.ndarray]:
+    names = ("bn1", "layer1.0.bn1", "layer1.0.bn2", "layer2.0.downsample.1", "layer10.0.bn1", "layer2.0.bn2")
+    arrays = {"conv1.weight": random.normal(size=(8, 4, 3, 3)).astype(np.float32)}
+    for name in names:
+        arrays |= layer(name, random.normal(size=20))
+    return arrays
+
+
+def test_the_order_is_that_of_the_network() -> None:
+    arrays = model(np.random.default_rng(0))
+    assert scale_names(arrays) == [
+        "bn1.weight",
+        "layer1.0.bn1.weight",
+        "layer1.0.bn2.weight",
+        "layer2.0.bn2.weight",
+        "layer2.0.downsample.1.weight",
+        "layer10.0.bn1.weight",
+    ]
+    shuffled = dict(reversed(arrays.items()))
+    assert (gather(shuffled) == gather(arrays)).all()
+    assert len(gather(arrays)) == 120
+
+
+def test_reading_is_the_projection_of_the_scales() -> None:
+    arrays = model(np.random.default_rng(1))
+    directions = Directions(label="t", seed=b"s", dimension=120, count=7)
+    expected = [
+        sum(g * e for g, e in zip(gather(arrays), row, strict=True)) for row in directions.block(0, 7)
+    ]
+    assert ScaleCarrier(directions=directions).read(arrays) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda arrays: {"conv1.weight": arrays["conv1.weight"]}, "no BatchNorm scales"),
+        (
+            lambda arrays: arrays | {"bn1.weight": np.full(20, np.nan, np.float32)},
+            "bn1.weight: a scale that is not",
+        ),
+        (lambda arrays: arrays | {"bn1.weight": np.ones((4, 5), np.float32)}, "bn1.weight: not the scale"),
+        (lambda arrays: arrays | layer("bn9", np.ones(3)), "123 BatchNorm scales, the carrier reads 120"),
+    ],
+)
+def test_a_model_that_cannot_be_read_is_an_error(change, reason: str) -> None:  # noqa: ANN001
+    arrays = change(model(np.random.default_rng(2)))
+    carrier = ScaleCarrier(directions=Directions(label="t", seed=b"s", dimension=120, count=2))
+    with pytest.raises(InputError, match=reason):
+        carrier.read(arrays)
+
+
+def test_marks_written_in_closed_form_are_attributed() -> None:
+    random = np.random.default_rng(3)
+    arrays = model(random)
+    book = IdentityCodebook(stations=3, bits=16, omega=120)
+    words = random.integers(0, 2, (3, 16)).astype(np.uint8)
+    signed = (2.0 * words.reshape(-1, 1) - 1) * book.directions.block(0, 48)
+    gamma = np.linalg.lstsq(signed, np.ones(48), rcond=None)[0]
+    start = 0
+    for name in scale_names(arrays):
+        arrays[name] = gamma[start : start + 20].astype(np.float32)
+        start += 20
+    extracted = book.extract(arrays)
+    assert (extracted == words).all()
+    matrix = agreement(extracted, words)
+    assert (matrix.diagonal() == 1).all()
+    assert matrix[0, 1] == (words[0] == words[1]).mean()
+    assert cross_talk(matrix) == pytest.approx((matrix.sum() - 3) / 6)
+    assert radius_check(extracted, words).correct == 3
+    with pytest.raises(InputError):
+        cross_talk(matrix[:1, :1])
+    with pytest.raises(InputError):
+        agreement(extracted, words[:, :8])
+
+
+# --- torch -------------------------------------------------------------------------------------------
+
+
+def test_the_hinge_is_the_formula_and_its_gradient_is_right() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from zktrace.carriers.hinge import HingePenalty, scales
+
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 12, 1), torch.nn.BatchNorm2d(12), torch.nn.BatchNorm2d(12))
+    with torch.no_grad():
+        for part in net[1:]:
+            part.weight.copy_(torch.linspace(-1, 1, 12))
+    directions = Directions(label="t", seed=b"s", dimension=24, count=10).block(0, 10)
+    word = np.array([0, 1] * 5, dtype=np.uint8)
+    penalty = HingePenalty(directions, word, margin=0.5, drop=0.0, seed=1)
+    gamma = scales(net).detach().numpy().astype(np.float64)
+    signs = 2.0 * word - 1
+    expected = np.mean([max(0.0, 0.5 - s * (gamma @ d)) for s, d in zip(signs, directions, strict=True)])
+    value = penalty(net)
+    assert value.item() == pytest.approx(expected, rel=1e-5)
+    value.backward()
+    gradient = torch.cat([net[1].weight.grad, net[2].weight.grad]).numpy()
+    for i in range(24):
+        for step in (1e-6,):
+            up, down = gamma.copy(), gamma.copy()
+            up[i] += step
+            down[i] -= step
+            loss = [np.maximum(0, 0.5 - signs * (directions @ g)).mean() for g in (up, down)]
+            assert gradient[i] == pytest.approx((loss[0] - loss[1]) / (2 * step), abs=1e-4)
+    assert net[0].weight.grad is None
+
+
+def test_bit_dropout_drops_about_half_and_is_seeded() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from zktrace.carriers.hinge import HingePenalty
+
+    net = torch.nn.Sequential(torch.nn.BatchNorm2d(50))
+    with torch.no_grad():
+        net[0].weight.copy_(torch.randn(50, generator=torch.Generator().manual_seed(0)))
+    directions = Directions(label="t", seed=b"s", dimension=50, count=400).block(0, 400)
+    word = np.zeros(400, dtype=np.uint8)
+    one, two = (HingePenalty(directions, word, drop=0.5, seed=7) for _ in range(2))
+    first = [one(net).item() for _ in range(30)]
+    assert first == [two(net).item() for _ in range(30)]
+    assert len(set(first)) == 30
+    whole = HingePenalty(directions, word, drop=0.0, seed=7)(net).item()
+    assert np.mean(first) == pytest.approx(whole, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("bits", "drop", "margin"), [(3, 0.5, 1.0), (4, 1.0, 1.0), (4, -0.1, 1.0), (4, 0.5, 0.0)]
+)
+def test_impossible_penalties_are_errors(bits: int, drop: float, margin: float) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    from zktrace.carriers.hinge import HingePenalty
+
+    with pytest.raises(InputError):
+        HingePenalty(np.eye(4), np.zeros(bits, dtype=np.uint8), margin=margin, drop=drop, seed=0)
