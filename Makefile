@@ -28,7 +28,7 @@ clean:
 	rm -rf $(VENV) out
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit("zktrace needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "zktrace needs Python 3.11 to 3.13")'
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -102,9 +103,14 @@ def test_presence_and_radius(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     make_model(here / "m.safetensors")
     model = ["--model", "m.safetensors", "--component", "component"]
     assert ask(capsys, "credential", "prove", "--key", "a.key", *model, "--out", "p")[0] == 0
-    code, facts = ask(capsys, "credential", "verify", "--public", "a.pub", *model, "p")
+    verify = ["credential", "verify", "--allow-test-params", "--public", "a.pub"]
+    code, facts = ask(capsys, *verify, *model, "p")
     assert (code, facts["check"]) == (1, "presence")
-    assert ask(capsys, "credential", "verify", "--public", "a.pub", *model, "--radius", "1", "p")[0] == 0
+    code, facts = ask(capsys, *verify, *model, "--radius", "1", "p")
+    assert (code, facts["component_bits"], facts["component_distance"], facts["radius"]) == (0, 128, 1, 1)
+    assert len(str(facts["model_digest"])) == 64
+    assert ask(capsys, *verify, *model, "--radius", "128", "p")[0] == 2
+    assert ask(capsys, *verify, "--radius", "1", "p")[0] == 2
 
 
 def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,8 +124,9 @@ def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixtu
     (here / "bravo.pub").touch()
     assert run(["credential", "new", "bravo"]) == 2
     assert not (here / "bravo.key").exists()
-    assert run(["credential", "prove", "--key", "alpha.key", "--out", "alpha.key"]) == 2
-    assert (here / "alpha.key").read_bytes() == before
+    for force in ([], ["--force"]):
+        assert run(["credential", "prove", "--key", "alpha.key", "--out", "alpha.key", *force]) == 2
+        assert (here / "alpha.key").read_bytes() == before
     assert run(["credential", "new", "alpha", "--force"]) == 0
     assert (here / "alpha.key").read_bytes() != before
     assert stat.S_IMODE((here / "alpha.key").stat().st_mode) == 0o600
@@ -145,7 +152,11 @@ def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixtu
             ["credential", "prove", "--key", "a.key", "--out", "p", "--model", "junk", "--component", "junk"],
             "junk",
         ),
-        (["credential", "verify", "--public", "a.pub", "junk"], "proof: does not begin with"),
+        (["credential", "verify", "--public", "a.pub", "junk"], "--allow-test-params"),
+        (
+            ["credential", "verify", "--public", "a.pub", "--allow-test-params", "junk"],
+            "proof: does not begin with",
+        ),
         (["credential", "verify", "--public", "a.key", "junk"], "public key: does not begin with"),
         (["credential", "verify"], "Missing"),
         (["credential", "nonsense"], "nonsense"),
@@ -173,18 +184,24 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(
 def test_errors_are_json_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, facts = ask(capsys, "credential", "show", "missing")
     assert (code, facts["ok"], facts["error"]) == (2, False, "Refused")
+    code, facts = ask(capsys, "credential", "verify")
+    assert (code, facts["ok"], facts["error"]) == (2, False, "InputError")
 
 
 def test_a_traceback_appears_only_with_debug(here: Path) -> None:
     assert "Traceback" not in process("credential", "show", "missing").stderr
-    assert "Traceback" in process("--debug", "credential", "show", "missing").stderr
+    debugged = process("--debug", "credential", "show", "missing")
+    assert "Traceback" in debugged.stderr
+    assert debugged.returncode == 2
 
 
 def test_test_parameters_are_called_insecure(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(capsys, "credential", "new", "t", "--params", "test-128-64-16")[1]["secure"] is False
     run(["credential", "prove", "--key", "t.key", "--out", "p"])
     capsys.readouterr()
-    run(["credential", "verify", "--public", "t.pub", "p"])
+    assert run(["credential", "verify", "--public", "t.pub", "p"]) == 2
+    assert "without security" in capsys.readouterr().err
+    assert run(["credential", "verify", "--public", "t.pub", "p", "--allow-test-params"]) == 0
     assert "no security" in capsys.readouterr().out
 
 
@@ -207,7 +224,69 @@ def test_the_demo_runs_and_refuses_every_forgery(capsys: pytest.CaptureFixture[s
     assert "alpha" in shown
 
 
-def test_a_closed_pipe_is_no_error(here: Path) -> None:
-    command = f"{sys.executable} -m zktrace demo | true"
-    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
-    assert "Traceback" not in ended.stderr
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_is_no_error(here: Path, unbuffered: str) -> None:
+    """The exit code is never 1, which would mean a rejection."""
+    command = f"{shlex.quote(sys.executable)} -m zktrace demo | true; exit ${{PIPESTATUS[0]}}"
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env=environment
+    )
+    assert ended.returncode in (0, 141)
+    assert ended.stderr == ""
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    command = f"{shlex.quote(sys.executable)} -m zktrace {line}"
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+
+def test_output_that_cannot_be_written_is_one_line(here: Path) -> None:
+    full = shell("--version > /dev/full")
+    assert full.returncode == 2
+    assert full.stderr == "error: input or output: No space left on device\n"
+    assert shell("--version >&-").returncode == 0
+
+
+def test_hostile_file_names_stay_on_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["credential", "show", "a\nb\x1b[31m"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "\x1b" not in shown
+    assert run(["credential", "prove", "--key", "a", "--out", "x" * 300]) == 2
+    assert run(["credential", "new", "a", "--dir", "x" * 300]) == 2
+    capsys.readouterr()
+    run(["credential", "new", "t", "--params", "test-128-64-16"])
+    odd = os.fsdecode(b"p\xff")
+    assert run(["credential", "prove", "--key", "t.key", "--out", odd]) == 0
+    assert Path(odd).exists()
+
+
+def test_a_fault_of_ours_is_one_line_and_not_a_rejection(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(path: Path, *, limit: int) -> bytes:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr("zktrace.primitives.files.read_bounded", broken)
+    assert run(["credential", "show", "x", "--json"]) == 70
+    shown = capsys.readouterr()
+    assert shown.err == "error: internal error, RuntimeError: oops (--debug shows where)\n"
+    assert json.loads(shown.out)["ok"] is False
+
+
+def test_a_lost_public_key_comes_back_from_the_secret_one(here: Path) -> None:
+    run(["credential", "new", "alpha"])
+    before = Path("alpha.pub").read_bytes()
+    Path("alpha.pub").unlink()
+    assert run(["credential", "show", "alpha.key", "--public-out", "alpha.pub"]) == 0
+    assert Path("alpha.pub").read_bytes() == before
+    assert run(["credential", "show", "alpha.key", "--public-out", "alpha.pub"]) == 2
+
+
+def test_bare_commands_print_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["credential"], ["bounds"]):
+        assert run(arguments) == 2
+        shown = capsys.readouterr()
+        assert "Usage" in shown.out
+        assert shown.err == ""

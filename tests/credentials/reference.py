@@ -1,7 +1,7 @@
 """`alg_verify` as the paper prints it: one round after another, vectors of 0 and 1, dense products.
 
-Written from the paper and docs/spec/stern-proof.md with hashlib and numpy only; it shares nothing
-with the fast implementation but the `Proof` record, which is the transcript form both speak.
+Written from the paper and docs/spec/stern-proof.md with hashlib and numpy; it shares with the fast
+implementation the records (keys, bindings, `Proof`) and none of the mathematics.
 """
 
 import hashlib
@@ -34,6 +34,16 @@ def bits(data: bytes) -> Vector:
 
 def unbits(vector: Vector) -> bytes:
     return np.packbits(vector.astype(np.uint8)).tobytes()
+
+
+def permutation(m: int, *source: bytes) -> Order:
+    """The order of the first block of m distinct 32-bit keys of a stream."""
+    taken = 0
+    while True:
+        keys = np.frombuffer(shake(4 * m * (taken + 1), *source)[4 * m * taken :], dtype=">u4")
+        if len(np.unique(keys)) == m:
+            return np.argsort(keys)
+        taken += 1
 
 
 @lru_cache(maxsize=8)
@@ -78,15 +88,8 @@ class Hashes:
         return out[:32], out[32:64], bits(out[64:])
 
     def permutation(self, k: int, kappa: bytes) -> Order:
-        m, taken = self.params.length, 0
-        while True:
-            out = self._stream(4 * m * (taken + 1), "permutation", k.to_bytes(4, "big") + kappa)[
-                4 * m * taken :
-            ]
-            keys = np.frombuffer(out, dtype=">u4")
-            if len(np.unique(keys)) == m:
-                return np.argsort(keys)
-            taken += 1
+        source = (self.params.name.encode(), self.salt, k.to_bytes(4, "big") + kappa)
+        return permutation(self.params.length, b"zkt-stern-v1/permutation", *source)
 
     def mask(self, k: int, kappa: bytes) -> Vector:
         return bits(self._stream(self.params.length // 8, "mask", k.to_bytes(4, "big") + kappa))
@@ -179,13 +182,26 @@ def respond(
     )
 
 
-def first_moves(key: SecretKey, entropy: Callable[[int], bytes]) -> tuple[bytes, list[Round]]:
-    """Salt and committed rounds of an honest prover, drawing randomness in the order of the fast one."""
+def witness(key: SecretKey) -> tuple[Vector, Vector]:
+    """(s, e) from the witness seed."""
+    params, name = key.params, key.params.name.encode()
+    s = bits(shake(params.secret // 8, b"zkt-xlpn-v1/secret", name, key.witness_seed))
+    e = np.zeros(params.length, dtype=np.int64)
+    e[permutation(params.length, b"zkt-xlpn-v1/error", name, key.witness_seed)[: params.weight]] = 1
+    return s, e
+
+
+def first_moves(
+    key: SecretKey, binding: Binding, entropy: Callable[[int], bytes]
+) -> tuple[bytes, list[Round]]:
+    """Salt and committed rounds of an honest prover."""
     params = key.params
-    salt = entropy(32)
-    roots, kappa2 = entropy(32 * params.rounds), entropy(32 * params.rounds)
+    size = 32 * params.rounds
+    sources = (params.name.encode(), key.witness_seed, entropy(32), context(key.public, binding))
+    seeds = shake(32 + 2 * size, b"zkt-stern-v1/seeds", *sources)
+    salt, roots, kappa2 = seeds[:32], seeds[32 : 32 + size], seeds[32 + size :]
     hashes = Hashes(params, salt)
-    s, e = bits(key.s.tobytes()), bits(key.e.tobytes())
+    s, e = witness(key)
     moves = [
         commit_round(key.public, hashes, k, roots[32 * k : 32 * k + 32], kappa2[32 * k : 32 * k + 32], s, e)
         for k in range(params.rounds)
@@ -194,7 +210,7 @@ def first_moves(key: SecretKey, entropy: Callable[[int], bytes]) -> tuple[bytes,
 
 
 def prove(key: SecretKey, binding: Binding, entropy: Callable[[int], bytes]) -> Proof:
-    salt, moves = first_moves(key, entropy)
+    salt, moves = first_moves(key, binding, entropy)
     hashes = Hashes(key.params, salt)
     challenges = hashes.challenges([move.commitments for move in moves], context(key.public, binding))
     return respond(key.public, binding, salt, moves, challenges)

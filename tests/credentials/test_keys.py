@@ -125,6 +125,12 @@ def test_anything_else_is_no_component(text: str) -> None:
         Component.from_text(text)
 
 
+def test_a_component_has_no_bits_behind_its_end() -> None:
+    with pytest.raises(ValueError, match="behind its end"):
+        Component(bits=1, packed=b"\xff")
+    assert Component(bits=1, packed=b"\x80").to_text() == "1"
+
+
 def test_distance_counts_bits() -> None:
     public = SecretKey.generate(SMALL).public
     word = Component(bits=13, packed=public.codeword(13))

@@ -1,5 +1,6 @@
 """Hostile proofs: more than ten thousand mutations, none accepted, no exception but ours."""
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -127,11 +128,32 @@ def test_an_answer_of_another_weight_names_its_round_before_any_hash(monkeypatch
     assert (caught.value.check, caught.value.round) == ("weight", last)
 
 
-def test_decoding_allocates_no_more_than_the_file_allows() -> None:
-    """Counts are implied by the challenges; nothing in a proof states a size that could lie."""
-    huge = GOOD[: HEAD + 33] + GOOD[HEAD + 33 : HEAD + 43] + bytes(64)
-    with pytest.raises(MalformedProof, match="ends inside"):
-        Proof.from_bytes(huge)
+def test_decoding_allocates_a_small_multiple_of_the_file() -> None:
+    key = SecretKey.generate(entropy=seeded("memory"))
+    data = prove(key, BINDING, entropy=seeded("memory proof")).to_bytes()
+    Proof.from_bytes(data)
+    tracemalloc.start()
+    Proof.from_bytes(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * len(data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"challenges": np.zeros((0, SMALL.rounds), dtype=np.uint8)},
+        {"challenges": np.full(SMALL.rounds, 3, dtype=np.uint8)},
+        {"challenges": np.zeros(SMALL.rounds, dtype=np.int64)},
+        {"salt": bytes(31)},
+        {"roots": np.zeros((0, 32), dtype=np.uint8)},
+        {"t2": np.zeros((1, 16), dtype=np.uint8)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_proof_of_another_shape_cannot_exist(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"proof|salt"):
+        replace(Proof.from_bytes(GOOD), **change)
 
 
 def test_every_field_of_the_record_counts() -> None:
@@ -146,6 +168,13 @@ def test_every_field_of_the_record_counts() -> None:
             verify(key.public, BINDING, replace(proof, **{name: table}))
         changed += 1
     assert changed == 8
+    errors = np.roll(proof.permuted_error, 1, axis=1)  # of the right weight, elsewhere
+    with pytest.raises(InvalidProof, match="challenge"):
+        verify(key.public, BINDING, replace(proof, permuted_error=errors))
+    heavy = proof.permuted_error.copy()
+    heavy[3, 0] ^= 1
+    with pytest.raises(InvalidProof, match=f"round {proof.rounds_of(2)[3]}, weight"):
+        verify(key.public, BINDING, replace(proof, permuted_error=heavy))
     with pytest.raises(InvalidProof):
         verify(key.public, BINDING, replace(proof, salt=bytes(32)))
     with pytest.raises(InvalidProof):

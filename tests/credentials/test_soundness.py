@@ -46,7 +46,7 @@ def extract(public: PublicKey, transcripts: tuple[Proof, Proof, Proof], k: int) 
 )
 def test_three_transcripts_reveal_a_witness(params: XLPNParams) -> None:
     key = SecretKey.generate(params, entropy=seeded("extract"))
-    salt, moves = reference.first_moves(key, seeded("moves"))
+    salt, moves = reference.first_moves(key, BINDING, seeded("moves"))
     transcripts = tuple(
         reference.respond(key.public, BINDING, salt, moves, [challenge] * params.rounds)
         for challenge in range(3)
@@ -242,11 +242,36 @@ def test_a_cheating_prover_never_passes_all_rounds() -> None:
             verify(public, BINDING, forged)
 
 
+def test_an_error_of_the_wrong_weight_is_no_witness() -> None:
+    """In the right coset every vector can be proved but for its weight; that is what challenge 2 is for."""
+    victim = SecretKey.generate(entropy=seeded("victim")).public
+    guess = np.frombuffer(seeded("guess")(64), dtype=np.uint8)
+    error = np.frombuffer(victim.y, dtype=np.uint8) ^ victim.linear_map(guess[None, :])[0]
+    key = SecretKey(params=victim.params, matrix_seed=victim.seed, witness_seed=bytes(32))
+    key.__dict__.update(s=guess, e=error, public=victim)
+    forged = prove(key, BINDING)
+    with pytest.raises(InvalidProof) as caught:
+        verify(victim, BINDING, forged)
+    assert caught.value.check == "weight"
+    assert forged.challenges[caught.value.round] == 2
+
+
+def test_equal_randomness_for_different_statements_gives_different_seeds() -> None:
+    """A restored snapshot repeats the operating system's randomness; the witness must survive that."""
+    key = SecretKey.generate(SMALL, entropy=seeded("snapshot"))
+    one, two, three = (
+        prove(key, MessageBinding.of(message), entropy=seeded("stuck")) for message in (b"1", b"2", b"1")
+    )
+    assert one.salt != two.salt
+    assert not {bytes(root) for root in one.roots} & {bytes(root) for root in two.roots}
+    assert one.to_bytes() == three.to_bytes()
+
+
 def test_the_honest_prover_is_the_same_construction_with_the_witness() -> None:
     """Guards the two tests above: handed the witness, the very same moves are accepted."""
     key = SecretKey.generate(SMALL, entropy=seeded("honest"))
     binding = MessageBinding.of(b"m")
-    salt, moves = reference.first_moves(key, seeded("witness"))
+    salt, moves = reference.first_moves(key, binding, seeded("witness"))
     hashes = Hashes(SMALL, salt)
     challenges = hashes.challenges(
         [move.commitments for move in moves], reference.context(key.public, binding)

@@ -7,10 +7,29 @@ from pathlib import Path
 import pytest
 
 from support import seeded
-from vectors.make import binding_of
-from zktrace.credentials import Proof, PublicKey, SecretKey, by_name, prove, verify
+from vectors.make import MESSAGE, MODEL_DIGEST
+from zktrace.credentials import (
+    Binding,
+    Component,
+    CredentialBinding,
+    MessageBinding,
+    ModelBinding,
+    Proof,
+    PublicKey,
+    SecretKey,
+    by_name,
+    prove,
+    verify,
+)
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "credentials.json").read_text())
+
+
+def binding_of(mode: str, key: SecretKey) -> Binding:
+    if mode == "model":
+        word = Component(bits=128, packed=key.public.codeword())
+        return ModelBinding(state_digest=MODEL_DIGEST, component=word)
+    return MessageBinding.of(MESSAGE) if mode == "message" else CredentialBinding()
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["label"])

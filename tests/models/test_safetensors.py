@@ -10,7 +10,7 @@ import pytest
 
 from models.forge import EXAMPLE, entry, safetensors, scarce_memory
 from zktrace.errors import Error, LimitExceeded, MalformedModel, Refused
-from zktrace.models import Limits, ModelState, open_model, save_model
+from zktrace.models import Limits, ModelState, open_model, safetensors_file, save_model
 from zktrace.models.safetensors_file import read_safetensors
 
 LIMITS = Limits()
@@ -172,8 +172,6 @@ def test_a_header_full_of_small_things_does_not_fill_the_memory() -> None:
 
 
 def test_the_library_has_a_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zktrace.models import safetensors_file
-
     def refuse(*_: object, **__: object) -> None:
         raise safetensors_file.SafetensorError("no \x1b[31m")
 
@@ -182,6 +180,15 @@ def test_the_library_has_a_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(MalformedModel, match="library refuses") as caught:
         open_model(tmp_path / "m")
     assert str(caught.value).isprintable()
+
+
+def test_the_library_must_find_the_same_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(tmp_path / "m", EXAMPLE)
+    save_model(tmp_path / "other", {"w": np.zeros(1)})
+    real = safetensors_file.safe_open
+    monkeypatch.setattr(safetensors_file, "safe_open", lambda _, **more: real(tmp_path / "other", **more))
+    with pytest.raises(MalformedModel, match="other tensors"):
+        open_model(tmp_path / "m")
 
 
 def test_saving_is_deterministic_private_to_nobody_and_readable_by_the_library(tmp_path: Path) -> None:

@@ -301,6 +301,7 @@ def test_the_child_has_no_third_party_code_no_environment_and_no_other_files(
         ("raise ValueError('\\x1b[31m' * 999)", MalformedModel),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", LimitExceeded),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", MalformedModel),
+        ("import time; time.sleep(1000)", LimitExceeded),
         ("import os; os.write(2, bytes(1 << 20))", LimitExceeded),  # more than a pipe holds: waits for ever
     ],
 )

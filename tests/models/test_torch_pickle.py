@@ -228,6 +228,30 @@ def test_a_pickle_without_a_clean_end_is_refused(data: bytes) -> None:
     refused_pickle(data)
 
 
+@pytest.mark.parametrize(
+    ("pickle", "reason"),
+    [
+        (pickle_of(b"(" + mapping({"w": GOOD})), "left over"),
+        (pickle_of(b"N" + mapping({"w": GOOD})), "left over"),
+        (pickle_of(mapping({"w": GOOD})) + b"N.", "left over"),
+        (pickle_of(b"}(" + (text("w") + GOOD) * 2 + b"u"), "'w' twice"),
+        (pickle_of(mapping({"w": GOOD}) + text("w") + GOOD + b"s"), "'w' twice"),
+        (pickle_of(mapping({"w": GOOD}) + mapping({"__class__": b"N"}) + b"b"), "attributes"),
+        (pickle_of(mapping({"w": GOOD}) + b"Nb"), "attributes"),
+        (pickle_of(mapping({"w": tensor(storage("x", 6), (6,), (1,))})), "wrong key"),
+    ],
+)
+def test_a_good_state_does_not_excuse_the_rest_of_the_pickle(pickle: bytes, reason: str) -> None:
+    assert reason in refusal(checkpoint(pickle, {"0": SIX, "x": SIX}))
+
+
+def test_the_versions_of_a_state_dict_are_ignored() -> None:
+    value = (
+        mapping({"w": GOOD}) + mapping({"_metadata": mapping({"": mapping({"version": integer(1)})})}) + b"b"
+    )
+    assert list(read_pickle(value)) == ["w"]
+
+
 def test_a_huge_memo_index_costs_nothing() -> None:
     value = mapping(
         {"w": tensor(storage("0", 6), (6,), (1,)) + b"r\xff\xff\xff\xff", "v": b"j\xff\xff\xff\xff"}

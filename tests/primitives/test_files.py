@@ -1,5 +1,6 @@
 """Files are read within bounds and written whole."""
 
+import errno
 import os
 import stat
 import threading
@@ -13,19 +14,22 @@ from zktrace.primitives.files import read_bounded, write_atomic
 
 def test_written_bytes_come_back_with_their_mode(tmp_path: Path) -> None:
     target = tmp_path / "a.key"
-    write_atomic(target, b"secret", mode=0o600)
+    write_atomic(target, b"secret", secret=True)
     assert read_bounded(target, limit=6) == b"secret"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["a.key"]
 
 
 def test_the_mode_holds_under_any_umask(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        write_atomic(tmp_path / "a", b"", mode=0o600)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+    for mask, public in ((0o000, 0o666), (0o022, 0o644), (0o077, 0o600)):
+        before = os.umask(mask)
+        try:
+            write_atomic(tmp_path / f"{mask}.key", b"", secret=True)
+            write_atomic(tmp_path / f"{mask}.pub", b"")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / f"{mask}.key").stat().st_mode) == 0o600
+        assert stat.S_IMODE((tmp_path / f"{mask}.pub").stat().st_mode) == public
 
 
 def test_an_existing_file_is_kept_unless_replaced(tmp_path: Path) -> None:
@@ -87,6 +91,38 @@ def test_a_large_file_is_refused_by_its_size(tmp_path: Path) -> None:
         handle.truncate(1 << 40)  # sparse: reading it would take forever
     with pytest.raises(LimitExceeded, match="1099511627776 bytes, the limit is 10"):
         read_bounded(target, limit=10)
+
+
+def test_a_name_of_full_length_and_a_name_too_long(tmp_path: Path) -> None:
+    write_atomic(tmp_path / ("a" * 255), b"x")
+    with pytest.raises(Refused, match="file name too long"):
+        write_atomic(tmp_path / ("a" * 256), b"x")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("zktrace.primitives.files.os.link", no_links)
+    write_atomic(tmp_path / "a", b"x")
+    assert (tmp_path / "a").read_bytes() == b"x"
+    with pytest.raises(Refused, match="exists already"):
+        write_atomic(tmp_path / "a", b"y")
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
+def test_the_name_is_made_durable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    real = os.fsync
+
+    def watch(descriptor: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        real(descriptor)
+
+    monkeypatch.setattr("zktrace.primitives.files.os.fsync", watch)
+    write_atomic(tmp_path / "a", b"x")
+    assert synced == [False, True]
 
 
 def test_a_missing_folder_is_said(tmp_path: Path) -> None:

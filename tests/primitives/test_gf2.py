@@ -9,7 +9,7 @@ from zktrace.primitives.gf2 import LinearMap, pack, unpack, weight
 
 
 @pytest.mark.parametrize(("m", "l"), [(64, 8), (128, 64), (1024, 512)])
-def test_products_equal_the_triple_loop_sums(m: int, l: int) -> None:  # noqa: E741
+def test_products_equal_the_triple_loop_sums(m: int, l: int) -> None:
     random = np.random.default_rng(m)
     a = random.integers(0, 2, (m, l))
     x = random.integers(0, 2, (7, l))

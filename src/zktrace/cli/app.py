@@ -1,10 +1,14 @@
 """The command tree and what happens when a command fails.
 
-Exit codes: 0 done or upheld, 1 examined and rejected, 2 usage or unreadable input, 130 interrupted.
+Exit codes: 0 done or upheld, 1 examined and rejected, 2 usage or unreadable input, 70 a fault of ours,
+130 interrupted, 141 nobody reads the output.
 """
 
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import click
@@ -12,9 +16,11 @@ import typer
 
 import zktrace
 from zktrace.cli import attribute, bounds, credential, demo, model, output
-from zktrace.errors import Error
+from zktrace.errors import Error, InputError
 
+INTERNAL = 70
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 app = typer.Typer(
     name="zktrace",
@@ -46,22 +52,52 @@ def _options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every failure of ours is one line."""
-    debug = "--debug" in arguments
+    """Run one command and return its exit code; every failure is one line."""
+    if sys.stdout is None:  # closed by whoever started us; commands still do their work
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         code = app(list(arguments), prog_name="zktrace", standalone_mode=False)
-    except Error as error:
-        if debug:
-            raise
-        output.complain(error, as_json="--json" in arguments)
-        return error.exit_code
-    except click.ClickException as error:
-        sys.stderr.write(f"error: {error.format_message()} (see --help)\n")
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        sys.stderr.write("interrupted\n")
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has left; that is its choice
-        sys.stderr.close()
-        return 0
-    return code if isinstance(code, int) else 0
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        output.say(error.format_message())
+        return InputError.exit_code
+    except SystemExit as left:  # shell completion, or click's answer to a reader that has left
+        return BROKEN_PIPE if left.code == 1 else int(left.code or 0)
+    except BaseException as error:
+        return _fail(error, arguments)
+
+
+def _fail(error: BaseException, arguments: Sequence[str]) -> int:
+    """Say what went wrong in one line, and what the exit code is."""
+    if "--debug" in arguments:
+        traceback.print_exc()
+    ours, code = _translated(error)
+    if isinstance(error, OSError) and error.filename is None:  # the output failed: write no more to it
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code != BROKEN_PIPE:
+        output.complain(ours, as_json="--json" in arguments)
+    return code
+
+
+def _translated(error: BaseException) -> tuple[Error, int]:
+    match error:
+        case Error():
+            return error, error.exit_code
+        case click.ClickException():
+            return InputError(
+                f"{' '.join(error.format_message().split())} (see --help)"
+            ), InputError.exit_code
+        case KeyboardInterrupt() | click.Abort():
+            return InputError("interrupted"), INTERRUPTED
+        case BrokenPipeError():
+            return InputError("nobody reads the output"), BROKEN_PIPE
+        case OSError():
+            return InputError(
+                f"{error.filename or 'input or output'}: {error.strerror}"
+            ), InputError.exit_code
+        case _:
+            return InputError(
+                f"internal error, {type(error).__name__}: {error} (--debug shows where)"
+            ), INTERNAL

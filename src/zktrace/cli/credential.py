@@ -1,5 +1,6 @@
 """`zktrace credential`: keys, and proofs of holding them."""
 
+import os
 import re
 import time
 from pathlib import Path
@@ -45,13 +46,12 @@ def new(
         raise InputError(f"{name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
     chosen = by_name(params)
     secret_path, public_path = folder / f"{name}.key", folder / f"{name}.pub"
-    if not force and public_path.exists():
-        raise Refused(f"{public_path}: exists already (--force replaces it)")
+    _check_free(public_path, force=force)
     start = time.perf_counter()
     key = SecretKey.generate(chosen)
     public = key.public
     elapsed = time.perf_counter() - start
-    write_atomic(secret_path, key.to_bytes(), mode=0o600, replace=force)
+    write_atomic(secret_path, key.to_bytes(), secret=True, replace=force)
     try:
         write_atomic(public_path, public.to_bytes(), replace=force)
     except Refused:
@@ -81,15 +81,20 @@ def show(
     codeword: Annotated[
         bool, typer.Option("--codeword", help="Print nothing but the codeword as a line of 0 and 1.")
     ] = False,
+    public_out: Annotated[
+        Path | None, typer.Option("--public-out", help="Write the public key to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Describe a key. Of a secret key only the public part is shown."""
-    from zktrace.credentials.keys import SECRET_MAGIC, SecretKey
-    from zktrace.primitives.files import read_bounded
+    from zktrace.credentials.keys import SECRET_MAGIC, PublicKey, SecretKey
+    from zktrace.primitives.files import read_bounded, write_atomic
 
     data = read_bounded(file, limit=_key_limit())
     secret = data.startswith(SECRET_MAGIC)
-    public = SecretKey.from_bytes(data).public if secret else _public(file)
+    public = SecretKey.from_bytes(data).public if secret else PublicKey.from_bytes(data)
+    if public_out is not None:
+        write_atomic(public_out, public.to_bytes())
     facts = _describe(public, bits) | {"ok": True, "kind": "secret" if secret else "public"}
     if codeword and not as_json:
         say(str(facts["codeword"]))
@@ -116,6 +121,9 @@ def prove(
     from zktrace.credentials import prove as make_proof
     from zktrace.primitives.files import write_atomic
 
+    _check_free(out, force=force)
+    if out.resolve() == key.resolve():
+        raise Refused(f"{out}: is the secret key; write the proof elsewhere")
     secret = _secret(key)
     binding = _binding(model, component, message)
     start = time.perf_counter()
@@ -143,24 +151,38 @@ def verify(
     component: ComponentFile = None,
     message: Message = None,
     radius: Annotated[
-        int, typer.Option("--radius", min=0, help="With --model: how many component bits may be wrong.")
-    ] = 0,
+        int | None,
+        typer.Option("--radius", min=0, help="With --model: component bits that may be wrong (default 0)."),
+    ] = None,
+    allow_test_params: Annotated[
+        bool,
+        typer.Option("--allow-test-params", help="Accept keys of the test-* sets, which anybody can forge."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a proof. Exit code 0: it holds; 1: it does not; 2: something cannot be read."""
-    from zktrace.credentials import Proof
+    from zktrace.credentials import ModelBinding, Proof
     from zktrace.credentials import verify as check_proof
     from zktrace.credentials.proof import FILE_LIMIT
     from zktrace.primitives.files import read_bounded
 
+    if radius is not None and model is None:
+        raise InputError("--radius belongs to --model")
     statement = _public(public)
-    binding = _binding(model, component, message)
+    if not statement.params.secure and not allow_test_params:
+        raise InputError(
+            f"{public}: a key of {statement.params.name}, without security (--allow-test-params)"
+        )
     data = read_bounded(proof, limit=FILE_LIMIT)
+    decoded = Proof.from_bytes(data)  # before a large model or message is hashed
+    binding = _binding(model, component, message)
+    if isinstance(binding, ModelBinding) and (radius or 0) >= binding.component.bits:
+        raise InputError(f"a radius of {radius} accepts every component of {binding.component.bits} bits")
     start = time.perf_counter()
-    check_proof(statement, binding, Proof.from_bytes(data), radius=radius)
+    check_proof(statement, binding, decoded, radius=radius or 0)
     elapsed = time.perf_counter() - start
     mode = binding.mode.name.lower()
-    facts = {
+    facts: dict[str, object] = {
         "ok": True,
         "mode": mode,
         "params": statement.params.name,
@@ -170,8 +192,27 @@ def verify(
         "proof_bytes": len(data),
         "verify_ms": round(elapsed * 1e3, 3),
     }
-    warning = "" if statement.params.secure else " (test parameters: no security)"
-    emit(facts, as_json=as_json, text=f"valid {mode} proof by {facts['fingerprint']}{warning}")
+    text = f"valid {mode} proof by {facts['fingerprint']}"
+    if isinstance(binding, ModelBinding):
+        facts |= {
+            "model_digest": binding.state_digest.hex(),
+            "component_bits": binding.component.bits,
+            "component_distance": binding.component.distance(statement),
+            "radius": radius or 0,
+        }
+        text += (
+            f"\nmodel {facts['model_digest']}, {facts['component_distance']} of {facts['component_bits']} "
+            f"component bits differ from the codeword ({facts['radius']} allowed)"
+        )
+    if not statement.params.secure:
+        text += "\nwarning: test parameters, no security"
+    emit(facts, as_json=as_json, text=text)
+
+
+def _check_free(path: Path, *, force: bool) -> None:
+    """Refuse before the work, not after it."""
+    if not force and os.path.lexists(path):
+        raise Refused(f"{path}: exists already (--force replaces it)")
 
 
 def _key_limit() -> int:

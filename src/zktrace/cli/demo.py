@@ -44,7 +44,7 @@ class _Story:
         key = SecretKey.generate()
         public = key.public.to_bytes()
         elapsed = time.perf_counter() - start
-        write_atomic(self.folder / f"{name}.key", key.to_bytes(), mode=0o600)
+        write_atomic(self.folder / f"{name}.key", key.to_bytes(), secret=True)
         write_atomic(self.folder / f"{name}.pub", public)
         self._say(
             f"station {name:<6} enrols   public key {len(public)} bytes, {elapsed * 1e3:.0f} ms, "

@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from zktrace.errors import Error, InvalidProof
+from zktrace.primitives.text import one_line
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
 
 
 def say(text: str) -> None:
-    """A line for a person."""
-    sys.stdout.write(text + "\n")
+    """Lines for a person. What cannot be printed (a file name may hold anything) is escaped."""
+    lines = (one_line(line, limit=10_000) for line in text.split("\n"))
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write("\n".join(lines).encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def emit(facts: Mapping[str, object], *, as_json: bool, text: str) -> None:
@@ -24,9 +27,12 @@ def emit(facts: Mapping[str, object], *, as_json: bool, text: str) -> None:
 
 def complain(error: Error, *, as_json: bool) -> None:
     """One line on the error stream, and with --json the same facts on the output stream."""
-    sys.stderr.write(f"{'rejected' if error.exit_code == 1 else 'error'}: {error}\n")
+    message = one_line(str(error), limit=2000)
+    if sys.stderr is not None:
+        kind = "rejected" if error.exit_code == 1 else "error"
+        sys.stderr.write(f"{kind}: {message.encode('ascii', 'backslashreplace').decode()}\n")
     if as_json:
-        facts: dict[str, object] = {"ok": False, "error": type(error).__name__, "message": str(error)}
+        facts: dict[str, object] = {"ok": False, "error": type(error).__name__, "message": message}
         if isinstance(error, InvalidProof):
             facts |= {"check": error.check, "round": error.round}
         say(json.dumps(facts, sort_keys=True))

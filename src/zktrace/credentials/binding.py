@@ -40,6 +40,8 @@ class Component:
     def __post_init__(self) -> None:
         if not 0 < self.bits <= COMPONENT_BITS_LIMIT or len(self.packed) != -(-self.bits // 8):
             raise ValueError("a component of the wrong size")
+        if self.packed[-1] & ((1 << (8 * len(self.packed) - self.bits)) - 1):
+            raise ValueError("a component with bits behind its end")
 
     @classmethod
     def from_text(cls, text: str) -> Self:

@@ -72,7 +72,34 @@ class Proof:
     # challenge 2 opens C1 and C2
     kappa1: Bits  # seed of t1, key of C1
     kappa2_of_2: Bits  # key of C2
-    permuted_error: Bits  # t1 + t2, of exact weight
+    permuted_error: Bits  # t1 + t2
+
+    def __post_init__(self) -> None:
+        """The shapes that the challenges imply; what the arrays say is for `verify` to judge."""
+        challenges = self.challenges
+        if (
+            challenges.shape != (self.params.rounds,)
+            or challenges.dtype != np.uint8
+            or (challenges > 2).any()
+        ):
+            raise ValueError("a proof has one challenge of 0, 1 or 2 a round")
+        if len(self.salt) != SALT_BYTES:
+            raise ValueError("a salt of the wrong size")
+        counts = np.bincount(challenges, minlength=3).tolist()
+        seed, vector = SEED_BYTES, self.params.vector_bytes
+        shapes = (
+            (self.unopened, self.params.rounds, COMMITMENT_BYTES),
+            (self.roots, counts[0], seed),
+            (self.kappa0, counts[1], seed),
+            (self.kappa2_of_1, counts[1], seed),
+            (self.shifted, counts[1], self.params.secret_bytes),
+            (self.t2, counts[1], vector),
+            (self.kappa1, counts[2], seed),
+            (self.kappa2_of_2, counts[2], seed),
+            (self.permuted_error, counts[2], vector),
+        )
+        if any(table.shape != (rows, width) or table.dtype != np.uint8 for table, rows, width in shapes):
+            raise ValueError("a table of the wrong shape in a proof")
 
     def rounds_of(self, challenge: int) -> NDArray[np.intp]:
         """The rounds with this challenge, ascending."""
@@ -96,7 +123,7 @@ class Proof:
         """The proof that `to_bytes` wrote.
 
         MalformedProof for bytes that are no proof, InvalidProof for an answer of the wrong weight. Nothing is
-        hashed or multiplied here, and nothing larger than `data` is allocated.
+        hashed or multiplied here, and what is allocated is a small multiple of `data`.
         """
         reader = Reader(data, what="proof", error=MalformedProof)
         params, mode = _read_head(reader)

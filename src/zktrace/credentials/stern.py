@@ -37,7 +37,7 @@ from zktrace.credentials.proof import (
     unpack_trits,
 )
 from zktrace.errors import InvalidProof
-from zktrace.primitives.gf2 import Bits, pack, unpack
+from zktrace.primitives.gf2 import Bits, pack, unpack, weight
 from zktrace.primitives.shake import Shake
 
 Rounds = NDArray[np.intp] | Sequence[int]
@@ -110,9 +110,8 @@ def prove(key: SecretKey, binding: Binding, *, entropy: Entropy = secrets.token_
     """
     params, public = key.params, key.public
     rounds = np.arange(params.rounds)
-    salt = entropy(SALT_BYTES)
-    roots = _table([entropy(params.rounds * SEED_BYTES)], SEED_BYTES)
-    kappa2 = _table([entropy(params.rounds * SEED_BYTES)], SEED_BYTES)
+    bound_to = context(public, binding)
+    salt, roots, kappa2 = _fresh_seeds(key, bound_to, entropy(SEED_BYTES))
     oracle = Oracle(params, salt)
     kappa0, kappa1, v = oracle.expand_roots(rounds, roots)
     perms = oracle.permutations(rounds, kappa0)
@@ -127,7 +126,7 @@ def prove(key: SecretKey, binding: Binding, *, entropy: Entropy = secrets.token_
         ],
         axis=1,
     )
-    challenges = oracle.challenges(commitments, context(public, binding))
+    challenges = oracle.challenges(commitments, bound_to)
     zero, one, two = (challenges == challenge for challenge in range(_SLOTS))
     return Proof(
         params=params,
@@ -144,6 +143,19 @@ def prove(key: SecretKey, binding: Binding, *, entropy: Entropy = secrets.token_
         kappa2_of_2=kappa2[two],
         permuted_error=permuted_error[two],
     )
+
+
+def _fresh_seeds(key: SecretKey, bound_to: bytes, drawn: bytes) -> tuple[bytes, Bits, Bits]:
+    """Salt, roots and third keys of a proof, from fresh randomness, the witness and the context.
+
+    Two proofs with the same roots and different challenges reveal the witness. Should the operating system
+    repeat itself, these seeds still differ for different statements and stay unknown to everybody else.
+    """
+    size = key.params.rounds * SEED_BYTES
+    stream = Shake("zkt-stern-v1/seeds", key.params.name.encode(), key.witness_seed, drawn, bound_to)
+    seeds = stream.digest(SALT_BYTES + 2 * size)
+    salt, rest = seeds[:SALT_BYTES], seeds[SALT_BYTES:]
+    return salt, _table([rest[:size]], SEED_BYTES), _table([rest[size:]], SEED_BYTES)
 
 
 def open_commitments(proof: Proof, public: PublicKey) -> Bits:
@@ -183,9 +195,10 @@ def verify(public: PublicKey, binding: Binding, proof: Proof, *, radius: int = 0
 
     (1) the proof is over this parameter set and this kind of statement;
     (2) model statements only: the component lies within `radius` of the codeword (`eq_acceptance`);
-    (3) every answer opens its two commitments so that the check of its challenge holds, and the challenges
-        are the hash of all commitments and of the context. A changed answer changes a commitment and with
-        it the challenges of all rounds; the first one that disagrees is named.
+    (3) answers to challenge 2 have the exact weight (those to 0 and 1 state the preimage under A);
+    (4) the challenges are the hash of all commitments, those that the answers open and the others, and of the
+        context. A changed answer changes a commitment and with it the challenges of all rounds; the first
+        one that disagrees is named.
     """
     if proof.params != public.params:
         raise InvalidProof(
@@ -198,6 +211,13 @@ def verify(public: PublicKey, binding: Binding, proof: Proof, *, radius: int = 0
         )
     if isinstance(binding, ModelBinding):
         binding.component.check_presence(public, radius=radius)
+    light = np.flatnonzero(weight(proof.permuted_error) != proof.params.weight)
+    if len(light):
+        raise InvalidProof(
+            check="weight",
+            round=int(proof.rounds_of(2)[light[0]]),
+            reason=f"t1 + t2 has not the weight {proof.params.weight}",
+        )
     commitments = open_commitments(proof, public)
     expected = Oracle(proof.params, proof.salt).challenges(commitments, context(public, binding))
     different = np.flatnonzero(expected != proof.challenges)

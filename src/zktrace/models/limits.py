@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import Dtype
-from zktrace.models.text import shown
+from zktrace.primitives.text import shown
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -10,8 +10,8 @@ from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import ALLOWED, BY_NUMPY, Dtype
 from zktrace.models.limits import Limits, byte_size, check_count, check_name_length, check_total, shown_shape
 from zktrace.models.state import ModelState, Tensor
-from zktrace.models.text import shown
 from zktrace.models.zip_members import Directory, Member, stored_members
+from zktrace.primitives.text import shown
 
 SUFFIX = ".npy"
 MAGIC = b"\x93NUMPY"

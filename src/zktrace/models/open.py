@@ -10,9 +10,9 @@ from zktrace.models.limits import DEFAULT_LIMITS, Limits
 from zktrace.models.npz_file import read_npz
 from zktrace.models.safetensors_file import map_file, open_safetensors
 from zktrace.models.state import ModelState
-from zktrace.models.text import one_line
 from zktrace.models.torch_file import open_torch
 from zktrace.primitives.files import open_regular
+from zktrace.primitives.text import one_line
 
 _STATE_DICT = "load it where you trust it and save its state_dict() with safetensors or torch.save"
 _KNOWN = (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from zktrace.errors import LimitExceeded, MalformedModel
-from zktrace.models.text import shown
+from zktrace.primitives.text import shown
 
 _MAX_PROTOCOL = 5
 _MAX_LINE = 256
@@ -61,7 +61,7 @@ class _Machine:
     def _result(self) -> object:
         value = self._pop()
         if self._stack or self._marks or self._at != len(self._data):
-            raise MalformedModel("the pickle leaves something over at its end")
+            raise MalformedModel("the pickle has something left over at its end")
         return value
 
     # -- reading

@@ -12,8 +12,8 @@ from zktrace.models.dtypes import BY_TAG
 from zktrace.models.limits import Limits
 from zktrace.models.safetensors_header import Layout, build_header, file_order, parse_header
 from zktrace.models.state import Array, ModelState, Tensor
-from zktrace.models.text import one_line
 from zktrace.primitives.files import write_atomic
+from zktrace.primitives.text import one_line
 
 
 def map_file(descriptor: int) -> memoryview:

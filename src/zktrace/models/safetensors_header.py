@@ -21,7 +21,7 @@ from zktrace.models.limits import (
     check_total,
     shown_shape,
 )
-from zktrace.models.text import shown
+from zktrace.primitives.text import shown
 
 LENGTH_BYTES = 8
 _ALIGNMENT = 8

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from zktrace.errors import MalformedModel
 from zktrace.models.dtypes import ALLOWED, BY_NUMPY, BY_TAG
 from zktrace.models.limits import check_name, shown_shape
-from zktrace.models.text import shown
+from zktrace.primitives.text import shown
 
 Array = NDArray[Any]
 

@@ -14,8 +14,8 @@ from typing import NoReturn
 
 from zktrace.errors import Error, LimitExceeded, MalformedModel, Refused
 from zktrace.models.limits import Limits
-from zktrace.models.text import one_line
 from zktrace.models.torch_zip import convert
+from zktrace.primitives.text import one_line
 
 EXIT_CODES: dict[type[Error], int] = {MalformedModel: 40, LimitExceeded: 41, Refused: 42}
 MAX_REASON = 600

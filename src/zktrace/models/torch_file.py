@@ -18,8 +18,8 @@ from zktrace.errors import Error, LimitExceeded, MalformedModel, Refused
 from zktrace.models.limits import Limits
 from zktrace.models.safetensors_file import map_file, open_safetensors
 from zktrace.models.state import ModelState
-from zktrace.models.text import one_line
 from zktrace.models.torch_child import EXIT_CODES, MAX_REASON, output_limit
+from zktrace.primitives.text import one_line
 
 _ROOT = Path(__file__).parents[1]
 # Registers the two packages by their folders instead of importing them: their __init__ would bring numpy, and

@@ -8,7 +8,7 @@ from zktrace.errors import MalformedModel
 from zktrace.models.dtypes import BY_STORAGE, BY_TAG
 from zktrace.models.limits import Limits
 from zktrace.models.pickle_machine import run
-from zktrace.models.text import shown
+from zktrace.primitives.text import shown
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 # Element types of torch that a model may not have here: understood, so that the refusal can name the tensor.

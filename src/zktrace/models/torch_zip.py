@@ -13,9 +13,9 @@ from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import ALLOWED, BY_TAG, Dtype
 from zktrace.models.limits import Limits, byte_size, check_count, check_name_length, check_total, shown_shape
 from zktrace.models.safetensors_header import Layout, build_header, file_order
-from zktrace.models.text import shown
 from zktrace.models.torch_pickle import View, read_pickle
 from zktrace.models.zip_members import Member, read_directory, stored_members
+from zktrace.primitives.text import shown
 
 PICKLE = "data.pkl"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.limits import Limits
-from zktrace.models.text import shown
+from zktrace.primitives.text import shown
 
 MAGIC = b"PK\x03\x04"
 

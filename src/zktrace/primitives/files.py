@@ -1,11 +1,15 @@
 """Whole files: read within a bound, written all at once or not at all."""
 
+import errno
 import os
 import stat
-import tempfile
+from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 
 from zktrace.errors import LimitExceeded, Refused
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def _reason(error: OSError) -> str:
@@ -37,36 +41,51 @@ def read_bounded(path: Path, *, limit: int) -> bytes:
     return data
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, replace: bool = False) -> None:
-    """Write `data` to `path` with permission bits `mode`: complete and durable, or not there.
+def write_atomic(path: Path, data: bytes, *, secret: bool = False, replace: bool = False) -> None:
+    """Write `data` to `path`: complete and durable, or not there. A secret file has mode 0600.
 
     Without `replace` an existing file is never touched, not even by a writer that runs at the same time
     (the name is claimed by a hard link, which fails if it exists).
     """
-    if not replace and path.exists():
+    if not replace and os.path.lexists(path):
         raise Refused(f"{path}: exists already (--force replaces it)")
+    scratch = path.parent / f".{token_hex(8)}.part"
     try:
-        descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise Refused(f"{path}: cannot be written ({_reason(error)})") from error
-    try:
-        with open(descriptor, "wb") as handle:
-            os.fchmod(handle.fileno(), mode)
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        if replace:
-            os.replace(scratch, path)
-        else:
-            os.link(scratch, path)
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o666)
+        try:
+            with open(descriptor, "wb") as handle:
+                if secret:
+                    os.fchmod(descriptor, 0o600)
+                handle.write(data)
+                handle.flush()
+                os.fsync(descriptor)
+            _give_name(scratch, path, replace=replace)
+        finally:
+            scratch.unlink(missing_ok=True)
     except FileExistsError as error:
         raise Refused(f"{path}: exists already (--force replaces it)") from error
     except OSError as error:
         raise Refused(f"{path}: cannot be written ({_reason(error)})") from error
-    finally:
-        Path(scratch).unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
+    _sync_folder(path.parent)
+
+
+def _give_name(scratch: Path, path: Path, *, replace: bool) -> None:
+    if replace:
+        os.replace(scratch, path)
+        return
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        os.link(scratch, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS or os.path.lexists(path):
+            raise
+        os.replace(scratch, path)  # a file system without hard links
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the name durable too, where the folder can be opened; the file itself is."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
