@@ -126,6 +126,28 @@ def test_the_hinge_is_the_formula_and_its_gradient_is_right() -> None:
     assert net[0].weight.grad is None
 
 
+def test_pushing_moves_the_scales_alone_up_to_the_margin() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from zktrace.carriers.hinge import HingePenalty, scales
+
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 200, 1), torch.nn.BatchNorm2d(200), torch.nn.BatchNorm2d(100)
+    )
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    directions = Directions(label="t", seed=b"s", dimension=300, count=40).block(0, 40)
+    word = (np.arange(40) % 3 == 0).astype(np.uint8)
+    penalty = HingePenalty(directions, word, margin=0.8, drop=0.0, seed=1)
+    penalty.push(net, steps=200, rate=0.1)
+    values = directions @ scales(net).detach().numpy()
+    assert ((2.0 * word - 1) * values >= 0.8 - 1e-4).all()
+    assert penalty(net).item() == pytest.approx(0, abs=1e-5)
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, before[name]) == (name not in ("1.weight", "2.weight"))
+    settled = scales(net).detach().clone()
+    penalty.push(net, steps=10, rate=0.1)
+    assert torch.allclose(scales(net), settled, atol=1e-3)
+
+
 def test_bit_dropout_drops_about_half_and_is_seeded() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from zktrace.carriers.hinge import HingePenalty

@@ -2,14 +2,17 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from zktrace.errors import LimitExceeded, Refused
-from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.primitives.files import read_bounded, sweep, write_atomic
 
 
 def test_written_bytes_come_back_with_their_mode(tmp_path: Path) -> None:
@@ -98,6 +101,26 @@ def test_a_name_of_full_length_and_a_name_too_long(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="file name too long"):
         write_atomic(tmp_path / ("a" * 256), b"x")
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_may_come_in_pieces(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a", (piece for piece in (b"ab", memoryview(b"cd"))))
+    assert (tmp_path / "a").read_bytes() == b"abcd"
+
+
+def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
+    command = (
+        "import os, signal; from pathlib import Path; from zktrace.primitives import files\n"
+        "files._give_name = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"files.write_atomic(Path({str(tmp_path / 'a')!r}), b'x')"
+    )
+    assert subprocess.run([sys.executable, "-c", command], check=False).returncode == -signal.SIGKILL
+    (tmp_path / "b").touch()
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path / "b")
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
 def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

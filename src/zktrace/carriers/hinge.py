@@ -11,11 +11,15 @@ from zktrace.errors import InputError
 
 def scales(model: nn.Module) -> Tensor:
     """gamma of a model, with its gradient, in the carrier's order."""
+    return torch.cat([*_layers(model)])
+
+
+def _layers(model: nn.Module) -> list[nn.Parameter]:
     parameters = dict(model.named_parameters())
     names = scale_names(model.state_dict().keys())
     if not names:
         raise InputError("the model has no BatchNorm scales to write")
-    return torch.cat([parameters[name] for name in names])
+    return [parameters[name] for name in names]
 
 
 class HingePenalty:
@@ -41,9 +45,31 @@ class HingePenalty:
         if self._drop:
             active = torch.rand(len(signed), generator=self._random) >= self._drop
             signed = signed[active]
-        gamma = scales(model)
-        if signed.shape[1] != len(gamma):
-            raise InputError(f"the model has {len(gamma)} scales, the directions {signed.shape[1]}")
+        gamma = self._checked(scales(model))
         if not len(signed):
             return gamma.sum() * 0.0
         return torch.relu(self._margin - signed @ gamma).mean()
+
+    def push(self, model: nn.Module, *, steps: int, rate: float) -> None:
+        """Move the scales, and nothing else, towards the word.
+
+        Each step goes `rate` along the direction of every bit that is short of its margin. It costs next to
+        nothing beside a training episode, and what it disturbs the episodes that follow repair.
+        """
+        layers = _layers(model)
+        with torch.no_grad():
+            gamma = self._checked(scales(model))
+            for _ in range(steps):
+                short = self._signed @ gamma < self._margin
+                if not short.any():
+                    break
+                gamma = gamma + rate * self._signed[short].sum(dim=0)
+            begin = 0
+            for layer in layers:
+                layer.copy_(gamma[begin : begin + len(layer)])
+                begin += len(layer)
+
+    def _checked(self, gamma: Tensor) -> Tensor:
+        if self._signed.shape[1] != len(gamma):
+            raise InputError(f"the model has {len(gamma)} scales, the directions {self._signed.shape[1]}")
+        return gamma

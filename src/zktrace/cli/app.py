@@ -15,7 +15,7 @@ import click
 import typer
 
 import zktrace
-from zktrace.cli import attribute, bounds, credential, demo, model, output
+from zktrace.cli import attribute, bounds, credential, data, demo, model, output, train
 from zktrace.errors import Error, InputError
 
 INTERNAL = 70
@@ -31,7 +31,9 @@ app = typer.Typer(
 app.add_typer(credential.app, name="credential")
 app.add_typer(model.app, name="model")
 app.add_typer(bounds.app, name="bounds")
+app.add_typer(data.app, name="data")
 app.command("attribute")(attribute.attribute)
+app.command("train")(train.train)
 app.command("demo")(demo.demo)
 
 

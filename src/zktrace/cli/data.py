@@ -100,12 +100,13 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Count samples by class, split and station, and say which stations can form an episode."""
-    from zktrace.learning.data import EpisodeShape, GnssSpec, make_plan
+    from zktrace.learning.configs import EpisodeShape
+    from zktrace.learning.data import GnssSpec, make_plan
     from zktrace.learning.data.gnss import CLASS_NAMES
     from zktrace.learning.data.gnss_dataset import NOTE
     from zktrace.learning.data.summary import summarise
 
-    shape = EpisodeShape(ways=ways, shots=shots, queries=queries)
+    shape = EpisodeShape(way=ways, shot=shots, query=queries)
     if dataset is Name.GNSS:
         spec = GnssSpec(
             total=total, seed=seed, imbalance=imbalance, stations=stations, alpha=alpha, minimum=minimum

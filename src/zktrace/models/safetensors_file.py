@@ -3,6 +3,7 @@
 import mmap
 import os
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -76,7 +77,7 @@ def save_model(
     tensors = {tensor.name: tensor for tensor in full.tensors()}
     layouts = sorted((_layout(tensor) for tensor in tensors.values()), key=file_order)
     pieces = (tensors[layout.name].data for layout in layouts)
-    write_atomic(Path(path), b"".join((build_header(layouts, metadata), *pieces)), replace=replace)
+    write_atomic(Path(path), chain((build_header(layouts, metadata),), pieces), replace=replace)
 
 
 def _layout(tensor: Tensor) -> Layout:

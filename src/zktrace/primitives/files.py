@@ -1,8 +1,10 @@
 """Whole files: read within a bound, written all at once or not at all."""
 
 import errno
+import hashlib
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -41,22 +43,29 @@ def read_bounded(path: Path, *, limit: int) -> bytes:
     return data
 
 
-def write_atomic(path: Path, data: bytes, *, secret: bool = False, replace: bool = False) -> None:
-    """Write `data` to `path`: complete and durable, or not there. A secret file has mode 0600.
+def write_atomic(
+    path: Path,
+    data: bytes | Iterable[bytes | memoryview],
+    *,
+    secret: bool = False,
+    replace: bool = False,
+) -> None:
+    """Write `data`, in one piece or several, to `path`: complete and durable, or not there.
 
-    Without `replace` an existing file is never touched, not even by a writer that runs at the same time
-    (the name is claimed by a hard link, which fails if it exists).
+    A secret file has mode 0600. Without `replace` an existing file is never touched, not even by a writer
+    that runs at the same time (the name is claimed by a hard link, which fails if it exists).
     """
     if not replace and os.path.lexists(path):
         raise Refused(f"{path}: exists already (--force replaces it)")
-    scratch = path.parent / f".{token_hex(8)}.part"
+    scratch = path.parent / f"{_scratch_prefix(path)}{token_hex(8)}"
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o666)
         try:
             with open(descriptor, "wb") as handle:
                 if secret:
                     os.fchmod(descriptor, 0o600)
-                handle.write(data)
+                for piece in (data,) if isinstance(data, bytes) else data:
+                    handle.write(piece)
                 handle.flush()
                 os.fsync(descriptor)
             _give_name(scratch, path, replace=replace)
@@ -67,6 +76,17 @@ def write_atomic(path: Path, data: bytes, *, secret: bool = False, replace: bool
     except OSError as error:
         raise Refused(f"{path}: cannot be written ({_reason(error)})") from error
     _sync_folder(path.parent)
+
+
+def sweep(path: Path) -> None:
+    """Remove what writers of `path` that were killed left beside it. Not while one is writing."""
+    for left in path.parent.glob(f"{_scratch_prefix(path)}*"):
+        left.unlink(missing_ok=True)
+
+
+def _scratch_prefix(path: Path) -> str:
+    """Short whatever the name is, hidden, and of this path alone."""
+    return f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}."
 
 
 def _give_name(scratch: Path, path: Path, *, replace: bool) -> None:

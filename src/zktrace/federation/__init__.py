@@ -1,0 +1,1 @@
+"""Rounds: the same client and server code whatever carries their messages."""

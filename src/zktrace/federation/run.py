@@ -1,0 +1,184 @@
+"""A whole federation on disk: pre-training, rounds, and what came out.
+
+    spec.json                what makes the run what it is
+    pretraining.safetensors  checkpoint after every epoch
+    rounds.safetensors       checkpoint after every round
+    log.jsonl                one line a round
+    model.safetensors        the shared model
+    result.json              accuracy, attribution, and where they came from
+
+Every file is written whole. A run that was killed goes on where its last epoch or round ended, and ends in
+the same weights.
+"""
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import zktrace
+from zktrace.carriers.bn_scale import gather
+from zktrace.certificates.identity import agreement, cross_talk, load, quadrature_accuracy, radius_check
+from zktrace.errors import InputError, Refused
+from zktrace.federation.server import RoundReport, conclude, participants
+from zktrace.federation.spec import RunSpec, State, build_model, load_data
+from zktrace.federation.workers import Engine
+from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, prefixed, save_checkpoint
+from zktrace.learning.evaluation import embed, episode_accuracy
+from zktrace.learning.states import load_state, state_of
+from zktrace.learning.training import EpochReport, pretrain
+from zktrace.models import save_model
+from zktrace.primitives.files import write_atomic
+
+_PRETRAINING, _TESTING = 5, 6  # purposes of randomness
+_KIND = "federation"
+
+Progress = Callable[[EpochReport | RoundReport], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """How well the codewords can be read back (`tab:attribution`, `tab:survival`)."""
+
+    attribution: float  # share of stations that maximum agreement names uniquely and rightly
+    self_agreement: float
+    cross_talk: float
+    within_radius: int  # stations whose attribution is proved by their distance (`thm:attr`)
+    load: float
+    predicted: float  # p-hat, from the norm of the pre-trained scales
+
+
+def run(
+    spec: RunSpec,
+    folder: Path,
+    engine: Engine,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train the federation of `spec` in `folder` and return what `result.json` says."""
+    _claim(spec, folder, resume=resume)
+    report = progress or (lambda _: None)
+    initial = _pretrained(spec, folder, report)
+    state, log = _rounds(spec, folder, engine, initial, report)
+    save_model(folder / "model.safetensors", state, replace=True)
+    result = _result(spec, initial, state, log)
+    write_atomic(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode(), replace=True)
+    return result
+
+
+def _claim(spec: RunSpec, folder: Path, *, resume: bool) -> None:
+    """Make the folder this run's own, or find that it is."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{folder}: cannot be made ({error.strerror})") from error
+    path = folder / "spec.json"
+    text = (json.dumps(spec.facts(), indent=1, sort_keys=True) + "\n").encode()
+    if not path.exists():
+        write_atomic(path, text)
+    elif path.read_bytes() != text:
+        raise Refused(f"{folder}: holds a run of another preset, seed or roster")
+    elif not resume:
+        raise Refused(f"{folder}: holds this run already (--resume goes on with it)")
+
+
+def _pretrained(spec: RunSpec, folder: Path, report: Progress) -> State:
+    dataset, plan = load_data(spec)
+    model = build_model(spec, dataset.shape[0])
+    images, labels = dataset.take(plan.split.train)
+    pretrain(
+        model,
+        images,
+        labels,
+        spec.preset.pretraining,
+        spec.rng(_PRETRAINING),
+        checkpoint=folder / "pretraining.safetensors",
+        resume=True,
+        progress=report,
+    )
+    return state_of(model)
+
+
+def _rounds(
+    spec: RunSpec, folder: Path, engine: Engine, initial: State, report: Progress
+) -> tuple[State, list[dict[str, Any]]]:
+    path = folder / "rounds.safetensors"
+    state, log = initial, []
+    if path.exists():
+        saved = load_checkpoint(path, kind=_KIND)
+        if saved.facts.get("spec") != spec.digest():
+            raise InputError(f"{path}: a checkpoint of another run")
+        state, log = saved.group("model"), list(saved.facts["log"])
+    for number in range(len(log), spec.preset.federation.rounds):
+        asked = participants(spec, number)
+        state, found = conclude(spec, number, state, asked, engine(number, asked, state))
+        marks = read_marks(spec, initial, state)
+        line = found.as_dict() | ({} if marks is None else {"attribution": marks.attribution})
+        log.append(json.loads(json.dumps(line, allow_nan=True).replace("NaN", "null")))
+        save_checkpoint(
+            path,
+            Checkpoint(
+                kind=_KIND, arrays=prefixed("model", state), facts={"spec": spec.digest(), "log": log}
+            ),
+        )
+        lines = "".join(json.dumps(each) + "\n" for each in log)
+        write_atomic(folder / "log.jsonl", lines.encode(), replace=True)
+        report(found)
+    return state, log
+
+
+def read_marks(spec: RunSpec, initial: State, state: State) -> Marks | None:
+    """The state of the identity marks; None for a federation without codewords."""
+    if len(spec.words) < 2:
+        return None
+    gamma = gather(state)
+    extracted, words = spec.codebook(len(gamma)).extract(state), spec.codewords()
+    matrix, check = agreement(extracted, words), radius_check(extracted, words)
+    shape = {"clients": len(words), "length": spec.preset.marks.bits, "omega": len(gamma)}
+    baseline = float(np.linalg.norm(gather(initial)))
+    return Marks(
+        attribution=check.correct / len(words),
+        self_agreement=float(matrix.diagonal().mean()),
+        cross_talk=cross_talk(matrix),
+        within_radius=sum(check.within),
+        load=float(load(**shape)),
+        predicted=quadrature_accuracy(baseline=baseline, margin=spec.preset.marks.mu, **shape),
+    )
+
+
+def _result(spec: RunSpec, initial: State, state: State, log: list[dict[str, Any]]) -> dict[str, Any]:
+    dataset, plan = load_data(spec)
+    model = build_model(spec, dataset.shape[0])
+    load_state(model, state)
+    images, labels = dataset.take(plan.split.test)
+    config = spec.preset.evaluation
+    score = episode_accuracy(
+        embed(model, images), labels, config.shape, spec.rng(_TESTING), episodes=config.episodes
+    )
+    marks = read_marks(spec, initial, state)
+    return {
+        "spec": spec.digest(),
+        "seed": spec.seed,
+        "dataset": dataset.note,
+        "rounds": len(log),
+        "marked": spec.marked,
+        "accuracy": score.mean,
+        "accuracy_half_width": score.half_width,
+        "marks": None if marks is None else asdict(marks),
+        "baseline_norm": float(np.linalg.norm(gather(initial))),
+        "never_trained": sorted(
+            set(range(spec.preset.federation.clients)) - {s for line in log for s in line["trained"]}
+        ),
+        "versions": {
+            "zktrace": zktrace.__version__,
+            "torch": version("torch"),
+            "numpy": version("numpy"),
+            "python": platform.python_version(),
+        },
+    }

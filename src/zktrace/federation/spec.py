@@ -1,0 +1,106 @@
+"""Everything that decides a federation: any process that holds a spec can rebuild its part of it."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.carriers.identity import IdentityCodebook, Words
+from zktrace.errors import InputError
+from zktrace.learning.data import Dataset, GnssSpec, Plan, load_cifar10, load_gnss, make_plan
+from zktrace.learning.data.gnss.settings import config_named
+from zktrace.learning.presets import Preset
+from zktrace.learning.resnet import ResNet, resnet18, resnet34
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """A preset, a seed, the stations' codewords, and where data lies on this machine."""
+
+    preset: Preset
+    seed: int
+    words: tuple[bytes, ...]  # packed codewords in the order of the roster; none: no marks
+    cifar10: Path | None = None
+    cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.words and len(self.words) != self.preset.federation.clients:
+            raise InputError(
+                f"{len(self.words)} codewords for {self.preset.federation.clients} stations: one for each"
+            )
+
+    @property
+    def marked(self) -> bool:
+        """Whether stations write their codewords."""
+        return bool(self.words) and self.preset.marks.lambda_wm > 0
+
+    def codewords(self) -> Words:
+        """(stations, bits) of 0 and 1."""
+        packed = np.array([list(word) for word in self.words], dtype=np.uint8)
+        return np.unpackbits(packed, axis=1, count=self.preset.marks.bits)
+
+    def codebook(self, omega: int) -> IdentityCodebook:
+        """The public directions of all stations."""
+        return IdentityCodebook(stations=len(self.words), bits=self.preset.marks.bits, omega=omega)
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """A generator of its own for every purpose, the same on every engine."""
+        return np.random.default_rng([self.seed, *purpose])
+
+    def facts(self) -> dict[str, Any]:
+        """What makes two runs the same, whatever machine they ran on."""
+        return {
+            "preset": self.preset.as_dict(),
+            "seed": self.seed,
+            "words": hashlib.sha256(b"".join(self.words)).hexdigest(),
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of the facts."""
+        return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def load_data(spec: RunSpec) -> tuple[Dataset, Plan]:
+    """The dataset and who holds what of it."""
+    data, federation = spec.preset.data, spec.preset.federation
+    if data.dataset == "gnss":
+        return load_gnss(
+            GnssSpec(
+                total=data.samples,
+                seed=spec.seed,
+                imbalance=data.imbalance,
+                stations=federation.clients,
+                alpha=federation.alpha,
+                config=config_named(data.setting, domain_shift=data.domain_shift),
+            ),
+            cache=spec.cache,
+        )
+    if spec.cifar10 is None:
+        raise InputError("this preset trains on CIFAR-10: name its folder with --cifar10")
+    dataset = load_cifar10(spec.cifar10)
+    plan = make_plan(
+        dataset.labels,
+        classes=dataset.classes,
+        stations=federation.clients,
+        alpha=federation.alpha,
+        seed=spec.seed,
+        split=dataset.split,
+    )
+    return dataset, plan
+
+
+def build_model(spec: RunSpec, channels: int) -> ResNet:
+    """The network of the preset, freshly initialised from the seed."""
+    make = {18: resnet18, 34: resnet34}[spec.preset.model.depth]
+    return make(channels=channels, width=spec.preset.model.width, rng=spec.rng(_INITIAL))
+
+
+_INITIAL = 1
+
+State = dict[str, NDArray[Any]]

@@ -1,0 +1,72 @@
+"""The engine of one machine: local training in worker processes, one torch thread each.
+
+A station always goes to the same worker, which keeps its samples between rounds.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+
+from zktrace.federation.client import Absence, Update, client
+from zktrace.federation.server import failed
+from zktrace.federation.spec import RunSpec, State
+
+Handout = Callable[[int, State], State]  # (station, shared state) -> the state this station receives
+Engine = Callable[[int, tuple[int, ...], State], Iterable[Update | Absence]]
+
+
+def same_for_all(station: int, state: State) -> State:
+    """The plain handout: every station receives the shared state."""
+    return state
+
+
+def default_workers() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def worker_engine(
+    spec: RunSpec, *, workers: int | None = None, handout: Handout = same_for_all
+) -> Iterator[Engine]:
+    """Answers of the asked stations, as they come. With no workers everything happens in this process."""
+    count = default_workers() if workers is None else workers
+    if count == 0:
+        yield lambda number, asked, state: (
+            _fit(spec, station, number, handout(station, state)) for station in asked
+        )
+        return
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    pools = [ProcessPoolExecutor(1, mp_context=context, initializer=_one_thread) for _ in range(count)]
+    try:
+        yield lambda number, asked, state: _answers(
+            {
+                pools[station % count].submit(_fit, spec, station, number, handout(station, state)): station
+                for station in asked
+            },
+            number,
+        )
+    finally:
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answers(waiting: dict[Future[Update | Absence], int], number: int) -> Iterator[Update | Absence]:
+    for done in as_completed(waiting):
+        error = done.exception()
+        yield done.result() if error is None else failed(waiting[done], number, error)
+
+
+def _one_thread() -> None:
+    import torch  # noqa: PLC0415  (in the worker, before anything else uses it)
+
+    torch.set_num_threads(1)
+
+
+def _fit(spec: RunSpec, station: int, number: int, state: State) -> Update | Absence:
+    try:
+        return client(spec, station).fit(state, number)
+    except Exception as error:
+        return failed(station, number, error)
