@@ -219,8 +219,8 @@ def stuck(descriptor):
 def slow(report):
     if report.epoch == 3:
         print("ready", flush=True)
-    if report.epoch >= 3:
-        time.sleep(0.2)
+    if report.epoch == 5:  # never to the end, however late the signal
+        time.sleep(600)
 
 if where == "writing":
     os.fsync = stuck

@@ -39,8 +39,6 @@ def train(
     """
     from dataclasses import replace
 
-    import torch
-
     from zktrace.cli.progress import training_progress
     from zktrace.credentials import PublicKey
     from zktrace.credentials.keys import FILE_LIMIT
@@ -51,7 +49,6 @@ def train(
     from zktrace.learning.presets import load_preset
     from zktrace.primitives.files import read_bounded
 
-    torch.set_num_threads(1)
     chosen = load_preset(preset)
     if unmarked:
         chosen = replace(chosen, marks=replace(chosen.marks, lambda_wm=0.0))

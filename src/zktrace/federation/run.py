@@ -27,8 +27,9 @@ from zktrace.certificates.identity import agreement, cross_talk, load, quadratur
 from zktrace.errors import InputError, Refused
 from zktrace.federation.server import RoundReport, conclude, participants
 from zktrace.federation.spec import RunSpec, State, build_model, load_data
-from zktrace.federation.workers import Engine
+from zktrace.federation.workers import Engine, single_threaded
 from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, prefixed, save_checkpoint
+from zktrace.learning.episodes import can_form
 from zktrace.learning.evaluation import embed, episode_accuracy
 from zktrace.learning.states import load_state, state_of
 from zktrace.learning.training import EpochReport, pretrain
@@ -62,14 +63,24 @@ def run(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Train the federation of `spec` in `folder` and return what `result.json` says."""
+    _check_tests(spec)
     _claim(spec, folder, resume=resume)
     report = progress or (lambda _: None)
-    initial = _pretrained(spec, folder, report)
-    state, log = _rounds(spec, folder, engine, initial, report)
-    save_model(folder / "model.safetensors", state, replace=True)
-    result = _result(spec, initial, state, log)
+    with single_threaded():
+        initial = _pretrained(spec, folder, report)
+        state, log = _rounds(spec, folder, engine, initial, report)
+        save_model(folder / "model.safetensors", state, replace=True)
+        result = _result(spec, initial, state, log)
     write_atomic(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode(), replace=True)
     return result
+
+
+def _check_tests(spec: RunSpec) -> None:
+    """Whether the result can be measured is known before hours of training."""
+    dataset, plan = load_data(spec)
+    shape = spec.preset.evaluation.shape
+    if not can_form(dataset.labels[plan.split.test], shape):
+        raise InputError(f"the {len(plan.split.test)} test samples cannot form a {shape}: more data, or less")
 
 
 def _claim(spec: RunSpec, folder: Path, *, resume: bool) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 
+import torch
+
 from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec, State
@@ -60,9 +62,18 @@ def _answers(waiting: dict[Future[Update | Absence], int], number: int) -> Itera
 
 
 def _one_thread() -> None:
-    import torch  # noqa: PLC0415  (in the worker, before anything else uses it)
-
     torch.set_num_threads(1)
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Torch with one thread inside the block: sums have one order, so a seed has one outcome."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _fit(spec: RunSpec, station: int, number: int, state: State) -> Update | Absence:
