@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from zktrace.certificates.intervals import Number, ball, exact, lower_float, refined, upper_float
+from zktrace.certificates.intervals import Number, ball, exact, lower_float, probability, refined, upper_float
 from zktrace.errors import InputError
 from zktrace.primitives.precision import precision
 
@@ -213,7 +213,7 @@ def near_collision_bound(*, clients: int, length: int, zeta: Number) -> float:
 
 def attribution_error_bound(*, clients: int, length: int, radius: Number, eta: Number) -> float:
     """`eq:attr-thresh`, rounded up: η bounds P[max d_i > rn], `radius` is r in [0, 1/4)."""
-    r, tail = exact(radius, "the radius"), _probability(eta, "eta")
+    r, tail = exact(radius, "the radius"), probability(eta, "eta")
     if not 0 <= r < Fraction(1, 4):
         raise InputError(f"the radius must lie in [0, 1/4), not {radius}")
     with precision():
@@ -231,7 +231,7 @@ class Envelope:
 
 def envelope(*, clients: int, length: int, accuracy: Number, slack: Number) -> Envelope:
     """The left side of `eq:master` at one given ξ; it is at most δ exactly when the condition holds for δ."""
-    p, xi = _probability(accuracy, "the accuracy"), _positive(slack, "the slack")
+    p, xi = probability(accuracy, "the accuracy"), _positive(slack, "the slack")
     r = 1 - p + xi
     if r >= Fraction(1, 4):
         raise InputError(f"the radius 1 - p + slack = {float(r):.4g} must stay below 1/4")
@@ -243,7 +243,7 @@ def envelope(*, clients: int, length: int, accuracy: Number, slack: Number) -> E
 
 def best_envelope(*, clients: int, length: int, accuracy: Number) -> Envelope:
     """`eq:master` at the best ξ of a grid of 4095: valid at any, so the search needs no proof."""
-    room = _probability(accuracy, "the accuracy") - Fraction(3, 4)
+    room = probability(accuracy, "the accuracy") - Fraction(3, 4)
     if room <= 0:
         raise InputError(f"no slack leaves a radius below 1/4 at accuracy {accuracy}")
 
@@ -302,11 +302,4 @@ def _not_negative(value: Number, name: str) -> Fraction:
     number = exact(value, name)
     if number < 0:
         raise InputError(f"{name} must not be negative, not {value}")
-    return number
-
-
-def _probability(value: Number, name: str) -> Fraction:
-    number = exact(value, name)
-    if not 0 <= number <= 1:
-        raise InputError(f"{name} must lie in [0, 1], not {value}")
     return number

@@ -34,6 +34,14 @@ def exact(value: Number, name: str = "a number") -> Fraction:
     return Fraction(repr(number))
 
 
+def probability(value: Number, name: str) -> Fraction:
+    """A number in [0, 1], as a person meant it."""
+    number = exact(value, name)
+    if not 0 <= number <= 1:
+        raise InputError(f"{name} must lie in [0, 1], not {value}")
+    return number
+
+
 def ball(value: Fraction | int) -> arb:
     """The tightest ball around a rational number at the working precision."""
     return arb(fmpq(value.numerator, value.denominator))

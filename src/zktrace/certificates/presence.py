@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from zktrace.certificates.intervals import Number, exact, log2, upper_float
+from zktrace.certificates.intervals import Number, exact, log2, probability, upper_float
 from zktrace.errors import InputError, LimitExceeded
 from zktrace.primitives.precision import precision
 
@@ -42,7 +42,7 @@ def largest_radius(length: int, target: Number) -> int | None:
 def acceptance(length: int, radius: int, accuracy: Number) -> Fraction:
     """P_accept of `eq:presence-gap`: at most t wrong bits, each right independently with probability p."""
     _check(length, radius)
-    right = _probability(accuracy, "the accuracy")
+    right = probability(accuracy, "the accuracy")
     p, q, whole = right.numerator, right.denominator - right.numerator, right.denominator
     count, wrong = 0, 1
     for j in range(radius + 1):  # Horner: Σ (n choose j) q^j p^(t-j)
@@ -63,7 +63,7 @@ class PresenceDesign:
 
 def minimal_length(*, accuracy: Number, completeness: Number, target: Number) -> PresenceDesign:
     """The least n whose largest radius for `target` still accepts with probability `completeness`."""
-    wanted = _probability(completeness, "the completeness")
+    wanted = probability(completeness, "the completeness")
     for length in range(1, LONGEST + 1):
         radius = largest_radius(length, target)
         if radius is None:
@@ -95,10 +95,3 @@ def _target(target: Number) -> Fraction:
     if not 0 < limit <= 1:
         raise InputError(f"the target must lie in (0, 1], not {target}")
     return limit
-
-
-def _probability(value: Number, name: str) -> Fraction:
-    number = exact(value, name)
-    if not 0 <= number <= 1:
-        raise InputError(f"{name} must lie in [0, 1], not {value}")
-    return number

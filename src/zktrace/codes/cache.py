@@ -7,8 +7,7 @@ whoever names a recipient derives that recipient's row from the key again (`RowC
 
 import mmap
 import os
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -17,9 +16,9 @@ import numpy as np
 
 from zktrace.codes.checks import whole
 from zktrace.codes.rows import BLOCK, INDEX_LIMIT, Code
-from zktrace.errors import InputError, MalformedFile, Refused
+from zktrace.errors import InputError, MalformedFile
 from zktrace.primitives.encoding import Reader
-from zktrace.primitives.files import open_regular
+from zktrace.primitives.files import open_regular, write_atomic
 from zktrace.primitives.gf2 import Bits
 
 Progress = Callable[[int, int], None]  # rows done, rows in all
@@ -55,15 +54,7 @@ class RowCache:
     ) -> Self:
         """Write rows 0..count-1 to `path`, whole or not at all, with mode 0600, and open the file."""
         count = whole(count, "the number of rows", 1, INDEX_LIMIT)
-        if not replace and path.exists():
-            raise Refused(f"{path}: exists already (--force replaces it)")
-        try:
-            _write(path, code, count, progress, replace)
-        except FileExistsError as error:
-            raise Refused(f"{path}: exists already (--force replaces it)") from error
-        except OSError as error:
-            reason = (error.strerror or "unknown reason").lower()
-            raise Refused(f"{path}: cannot be written ({reason})") from error
+        write_atomic(path, _pieces(code, count, progress), secret=True, replace=replace)
         return cls.open(path, code)
 
     @classmethod
@@ -111,27 +102,12 @@ def _read_header(data: bytes, path: Path, code: Code) -> int:
     return count
 
 
-def _write(path: Path, code: Code, count: int, progress: Progress | None, replace: bool) -> None:
-    descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with open(descriptor, "wb") as handle:
-            handle.write(_header(code, count))
-            done = 0
-            for block in code.blocks(0, count, BLOCK):
-                handle.write(block.data)
-                done += len(block)
-                if progress is not None:
-                    progress(done, count)
-            handle.flush()
-            os.fsync(handle.fileno())
-        if replace:
-            os.replace(scratch, path)
-        else:
-            os.link(scratch, path)  # fails if the name was taken meanwhile
-    finally:
-        Path(scratch).unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _pieces(code: Code, count: int, progress: Progress | None) -> Iterator[bytes | memoryview]:
+    """The file from front to end."""
+    yield _header(code, count)
+    done = 0
+    for block in code.blocks(0, count, BLOCK):
+        yield block.data
+        done += len(block)
+        if progress is not None:
+            progress(done, count)

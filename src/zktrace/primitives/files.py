@@ -4,8 +4,8 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -50,7 +50,15 @@ def write_atomic(
     secret: bool = False,
     replace: bool = False,
 ) -> None:
-    """Write `data`, in one piece or several, to `path`: complete and durable, or not there.
+    """Write `data`, in one piece or several, to `path`, as `whole_file` does."""
+    with whole_file(path, secret=secret, replace=replace) as scratch, scratch.open("wb") as handle:
+        for piece in (data,) if isinstance(data, bytes) else data:
+            handle.write(piece)
+
+
+@contextmanager
+def whole_file(path: Path, *, secret: bool = False, replace: bool = False) -> Iterator[Path]:
+    """A scratch file to fill; it becomes `path` if the block ends well, durable, and is gone if it does not.
 
     A secret file has mode 0600. Without `replace` an existing file is never touched, not even by a writer
     that runs at the same time (the name is claimed by a hard link, which fails if it exists).
@@ -61,15 +69,13 @@ def write_atomic(
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o666)
         try:
-            with open(descriptor, "wb") as handle:
-                if secret:
-                    os.fchmod(descriptor, 0o600)
-                for piece in (data,) if isinstance(data, bytes) else data:
-                    handle.write(piece)
-                handle.flush()
-                os.fsync(descriptor)
+            if secret:
+                os.fchmod(descriptor, 0o600)
+            yield scratch
+            os.fsync(descriptor)
             _give_name(scratch, path, replace=replace)
         finally:
+            os.close(descriptor)
             scratch.unlink(missing_ok=True)
     except FileExistsError as error:
         raise Refused(f"{path}: exists already (--force replaces it)") from error

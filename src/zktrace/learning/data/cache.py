@@ -9,9 +9,6 @@ import json
 import math
 import mmap
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +20,7 @@ from zktrace.learning.data.gnss.draws import Floats, Ints
 from zktrace.learning.data.gnss.render import SIZE
 from zktrace.learning.data.gnss.simulator import Images, Progress, Simulator
 from zktrace.learning.data.gnss.timebase import ELEMENTS
-from zktrace.primitives.files import open_regular
+from zktrace.primitives.files import open_regular, whole_file
 from zktrace.primitives.shake import Shake
 
 VERSION: Final = "zkt-gnss-samples-v1"  # raised whenever any sample changes
@@ -148,10 +145,10 @@ def cached(
             pass  # it can be made again, and is
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _whole(path) as scratch:
-            _build(scratch, layout, request, workers, progress)
     except OSError as error:
         raise Refused(f"{path}: cannot be written ({(error.strerror or 'unknown').lower()})") from error
+    with whole_file(path, replace=True) as scratch:
+        _build(scratch, layout, request, workers, progress)
     return open_cache(path, layout)
 
 
@@ -173,23 +170,6 @@ def _sha256(mapped: mmap.mmap, start: int) -> str:
         for at in range(start, len(view), _CHUNK):
             total.update(view[at : at + _CHUNK])
     return total.hexdigest()
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A scratch file that takes the place of `path` if the block ends well, and is gone if it does not."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(descriptor)
-    try:
-        yield Path(name)
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _build(path: Path, layout: Layout, request: Request, workers: int, progress: Progress | None) -> None:
