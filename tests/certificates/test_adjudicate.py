@@ -100,7 +100,8 @@ def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
     decision = adjudicate([made], budget=1e-3, rule="paper")
     assert not decision.certificates[0].passes
     assert decision.verdict == Verdict.LEAD
-    assert [(each.recipient, each.certificate) for each in decision.named] == [(6, None)]
+    assert [(each.recipient, each.certificate) for each in decision.leads] == [(6, None)]
+    assert decision.named == ()
     certified = adjudicate([made], budget=1e-3)  # the exact tail certifies even here, below the candidate
     assert certified.certificates[0].threshold < Fraction(z)
     assert certified.verdict == Verdict.ATTRIBUTE
@@ -153,9 +154,11 @@ def test_impossible_investigations_are_errors() -> None:
     for readings in ([], [one, one], [one, shorter]):
         with pytest.raises(InputError):
             adjudicate(readings, budget=1e-3)
-    for budget in (0, 1, -1e-3, float("nan")):
+    for budget in (0, 1, -1e-3, 1.5, float("nan")):
         with pytest.raises(InputError):
             adjudicate([one], budget=budget)
+        with pytest.raises(InputError):
+            investigate([], budget=budget)
     with pytest.raises(InputError, match="unknown rule"):
         adjudicate([one], budget=1e-3, rule="generous")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="stages"):
@@ -231,6 +234,7 @@ def test_soft_certified_tracing_of_averaged_copies(size: int, some: float, every
     for _ in range(200):
         own, coalition, values = trial(random, size)
         investigation = traced(own, values)
+        assert all(each.certificate is not None for each in investigation.named)
         named = {each.recipient for each in investigation.named}
         assert named <= coalition
         assert investigation.spent < Fraction(1, 1000)
@@ -263,6 +267,55 @@ def test_stages_name_more_than_one_stage_and_spend_half_each_time() -> None:
         assert first <= named <= coalition
         more += len(named) > len(first)
     assert more >= 5
+
+
+def test_whoever_is_named_is_named_by_the_row_itself() -> None:
+    """A damaged cache gives recipient 7 the row of recipient 3; the rows from the key tell."""
+    own = code(14)
+    rows = own.rows(range(N))
+    damaged = rows.copy()
+    damaged[7] = damaged[3]
+    evidence = Evidence(
+        carrier="weight",
+        values=2.0 * row(own, 3) - 1,
+        biases=own.biases,
+        sums=lambda coefficients: sums(damaged, coefficients),
+        rows=lambda named: rows[list(named)],
+    )
+    with pytest.raises(InputError, match="not that of its row"):
+        investigate([evidence], budget=1e-3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros((2, 2), dtype=np.int64), np.zeros(3), np.full(3, 2**62), [True, False], np.array(["a"])],
+    ids=["matrix", "float", "huge", "bool", "text"],
+)
+def test_sums_that_no_row_can_have_are_errors(wrong: object) -> None:
+    own = code(15)
+    coefficients = symmetric(row(own, 0), own.biases)
+    with pytest.raises(InputError):
+        Reading(carrier="weight", coefficients=coefficients, sums=wrong)  # type: ignore[arg-type]
+
+
+def test_unsigned_sums_mean_what_signed_ones_mean() -> None:
+    own = code(16)
+    coefficients = symmetric(np.ones(512, dtype=int), own.biases)
+    totals = sums(own.rows(range(N)), coefficients)
+    for dtype in (np.int64, np.uint32, np.uint64):
+        made = Reading(carrier="weight", coefficients=coefficients, sums=totals.astype(dtype))
+        assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
+
+
+def test_the_certificates_of_every_stage_can_be_checked_again() -> None:
+    random = np.random.default_rng(17)
+    own, _, values = trial(random, 5)
+    investigation = traced(own, values)
+    coefficients = soft(values, own.biases)
+    for certificate, side in zip(
+        investigation.stages[0].certificates, (coefficients, coefficients.negated()), strict=True
+    ):
+        check(certificate, side)
 
 
 def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:

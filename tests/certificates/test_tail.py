@@ -237,7 +237,7 @@ READOUTS: dict[str, Callable[[NDArray[np.float64], Biases], Coefficients]] = {
 
 
 @pytest.mark.parametrize("readout", READOUTS)
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("size", range(1, 9))
 def test_innocents_exceed_no_more_often_than_certified(readout: str, size: int) -> None:
     random = np.random.default_rng(size)
     own = code(128, 2, seed=size)
@@ -290,6 +290,26 @@ def test_a_certificate_is_checked_again_and_every_lie_is_noticed(method: str) ->
         replace(good, tilt="nan"),
         replace(good, tilt="-0x1p-5"),
         replace(good, law="00" * 32),
+        replace(good, passes=False),
+        replace(good, method="divine"),
+        replace(good, method="chernoff" if method == "exact" else "exact"),
+        replace(good, exponent=(good.exponent[0], "garbage")),
+        replace(good, exponent=("NaN", "NaN")),
+        replace(good, exponent=("-1e9", "1e-9")),
+        replace(good, exponent=("1e99999999999999999999", "2")),
+        replace(good, exponent=()),
+        replace(good, exponent=(None, None)),
+        replace(good, recipients=10.0),
+        replace(good, recipients="10"),
+        replace(good, recipients=10**2000),
+        replace(good, budget="0.001"),
+        replace(good, threshold=float(good.threshold)),
+        replace(good, threshold="9"),
+        replace(good, threshold=Fraction(10**2000)),
+        replace(good, threshold=None),
+        replace(good, tilt="0x1p-300"),
+        replace(good, tilt="0x1p+300"),
+        replace(good, tilt=0.5),
     ]
     for lie in lies:
         with pytest.raises(InvalidCertificate):
@@ -315,6 +335,51 @@ def test_impossible_requests_are_errors(recipients: int, budget: float) -> None:
     coefficients = symmetric(np.zeros(64, dtype=int), code(64, 2).biases)
     with pytest.raises(InputError):
         smallest_threshold(coefficients, recipients=recipients, budget=budget)
+
+
+def test_a_float_is_the_number_it_is() -> None:
+    """One ulp below the exact threshold is below it: no rounding may lift it back."""
+    coefficients = symmetric(np.ones(64, dtype=int), code(64, 2).biases)
+    least = smallest_threshold(coefficients, recipients=1, budget=0.05)
+    above, below = float(least.threshold), math.nextafter(float(least.threshold), 0.0)
+    while Fraction(above) < least.threshold:
+        above = math.nextafter(above, math.inf)
+    while Fraction(below) >= least.threshold:
+        below = math.nextafter(below, 0.0)
+    assert certify(coefficients, above, recipients=1, budget=0.05).passes
+    assert not certify(coefficients, below, recipients=1, budget=0.05).passes
+    for wrong in (math.nan, math.inf):
+        with pytest.raises(InputError):
+            certify(coefficients, wrong, recipients=1, budget=0.05)
+
+
+def test_thresholds_are_not_negative() -> None:
+    coefficients = symmetric(np.ones(64, dtype=int), code(64, 2).biases)
+    for method in ("exact", "chernoff"):
+        certificate = smallest_threshold(coefficients, recipients=1, budget=0.9, method=method)
+        assert certificate.threshold >= 0
+        check(certificate, coefficients)
+
+
+@pytest.mark.parametrize(("length", "colluders"), [(512, 2), (2048, 3)])
+@pytest.mark.parametrize("budget", [5e-4, 1e-9, 1e-15])
+def test_the_bound_is_sharp_where_it_decides(length: int, colluders: int, budget: float) -> None:
+    """Against the whole law, convolved in float64 without a tilt or a window (relative error 1e-12)."""
+    own = code(length, colluders)
+    coefficients = symmetric(unpack(own.rows([0]), length)[0], own.biases, scale_bits=3)
+    law = InnocentLaw(coefficients=coefficients)
+    whole = np.ones(1)
+    for jump, odds in zip(law.jumps.tolist(), law.odds.tolist(), strict=True):
+        longer = np.zeros(len(whole) + jump)
+        longer[: len(whole)] = whole * (1 - odds / ONE)
+        longer[jump:] += whole * (odds / ONE)
+        whole = longer
+    least = smallest_threshold(coefficients, recipients=10, budget=budget)
+    beyond = law.level(least.threshold) + 1 - law.floor
+    truth = float(whole[beyond:].sum())
+    bound = math.exp(-float(least.exponent[0]))
+    assert truth * (1 - 1e-9) <= bound <= truth * 1.001
+    assert 10 * whole[beyond - 1 :].sum() > budget * 0.999
 
 
 def test_a_budget_beyond_the_range_of_the_score_is_met_above_all_scores() -> None:

@@ -50,6 +50,16 @@ class Reading:
     coefficients: Coefficients
     sums: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        given = np.asarray(self.sums)
+        if given.ndim != 1 or given.dtype.kind not in "iu":
+            raise InputError(f"{self.carrier}: sums must be one row of integers")
+        law = InnocentLaw(coefficients=self.coefficients)
+        least, greatest = law.floor, law.floor + int(law.jumps.sum())
+        if len(given) and not least <= int(given.min()) <= int(given.max()) <= greatest:
+            raise InputError(f"{self.carrier}: a sum that no row can have")
+        object.__setattr__(self, "sums", given.astype(np.int64))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exceedance:
@@ -73,7 +83,8 @@ class Decision:
     """A verdict, whom it names (strongest first), and every certificate that was asked for."""
 
     verdict: Verdict
-    named: tuple[Exceedance, ...]
+    named: tuple[Exceedance, ...]  # certified, every one
+    leads: tuple[Exceedance, ...]  # for an investigator's eyes; only if nobody is named
     rule: Rule
     recipients: int
     budget: Fraction
@@ -96,10 +107,12 @@ def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "cer
             limits = _thresholds(side, recipients, spent, carriers=len(readings), rule=rule)
             certificates.append(limits.certificate)
             found[tail] += _exceeding(side, tail, limits)
-    verdict, named = _precedence(found)
+    verdict, chosen = _precedence(found)
+    ordered = tuple(sorted(chosen, key=lambda each: (-each.strength, each.recipient)))
     return Decision(
         verdict=verdict,
-        named=tuple(sorted(named, key=lambda each: (-each.strength, each.recipient))),
+        named=() if verdict == Verdict.LEAD else ordered,
+        leads=ordered if verdict == Verdict.LEAD else (),
         rule=rule,
         recipients=recipients,
         budget=spent,

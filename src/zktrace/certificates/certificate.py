@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from flint import arb
 
@@ -16,6 +16,7 @@ from zktrace.certificates.intervals import ball, exact, lower_decimal, upper_dec
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.tail import chernoff, chernoff_threshold, convolved
 from zktrace.codes import Coefficients
+from zktrace.codes.checks import whole
 from zktrace.errors import InputError, InvalidCertificate
 from zktrace.primitives.precision import precision
 
@@ -26,6 +27,8 @@ _DIGITS = 25
 _THRESHOLD_BITS = 20  # Chernoff thresholds are multiples of 2^-20
 _NO_TAIL = "Infinity"  # the exponent of an event that cannot happen
 _BEYOND = 1 << 40  # no finite exponent comes near
+_LARGEST_BITS = 4096  # of a number in a record
+_TILTS = (1e-10, 1e4)  # of a record, times the largest jump
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,17 @@ class Certificate:
 def smallest_threshold(
     coefficients: Coefficients, *, recipients: int, budget: Budget, method: Method = "exact"
 ) -> Certificate:
-    """The certificate with the least threshold that passes.
+    """The certificate with the least threshold, not below 0, that passes.
 
     For `exact` that is the least on the lattice of the scores; for `chernoff` the least multiple of 2^-20 at
     or above what the numerically best tilt gives.
     """
-    law, spent = _inputs(coefficients, recipients, budget)
+    law, spent = _inputs(coefficients, recipients, budget, method)
+    with precision():
+        return _smallest(law, recipients, spent, method)
+
+
+def _smallest(law: InnocentLaw, recipients: int, spent: Fraction, method: Method) -> Certificate:
     required = _required(recipients, spent)
     threshold, tilt, exponent = Fraction(0), 0.0, arb("inf")  # without jumps S is 0
     if len(law.jumps):
@@ -62,8 +70,11 @@ def smallest_threshold(
         else:
             tail = convolved(law, tilt)
             step = tail.least_step(-required)
-            threshold = coefficients.score(law.floor + tail.step * (step - 1))
+            threshold = law.coefficients.score(law.floor + tail.step * (step - 1))
             exponent = -tail.log_bound(step)
+    if threshold < 0:  # a budget so large that less than the mean would do
+        threshold = Fraction(0)
+        exponent = _exponent(law, threshold, tilt, method)
     return _record(law, threshold, tilt, exponent, recipients=recipients, budget=spent, method=method)
 
 
@@ -86,51 +97,53 @@ def certify(
 
     The exact tail passes exactly at and above its smallest threshold.
     """
-    law, spent = _inputs(coefficients, recipients, budget)
+    law, spent = _inputs(coefficients, recipients, budget, method)
+    wanted = _exactly(threshold)
     tilt = 0.0
-    if len(law.jumps):
-        best = float(_required(recipients, spent).mid())
-        tilt = law.tilt_for(best) if method == "exact" else law.tilt_at(threshold)
-    exponent = _exponent(law, threshold, tilt, method)
-    return _record(law, threshold, tilt, exponent, recipients=recipients, budget=spent, method=method)
+    with precision():
+        if len(law.jumps):
+            best = float(_required(recipients, spent).mid())
+            tilt = law.tilt_for(best) if method == "exact" else law.tilt_at(wanted)
+        exponent = _exponent(law, wanted, tilt, method)
+        return _record(law, wanted, tilt, exponent, recipients=recipients, budget=spent, method=method)
 
 
 def tail_bound(coefficients: Coefficients, threshold: Fraction, *, method: Method = "exact") -> arb:
     """ln of an upper bound on P[S > threshold] for one innocent row."""
-    law = InnocentLaw(coefficients=coefficients)
-    tilt = law.tilt_at(threshold) if len(law.jumps) else 0.0
-    return -_exponent(law, threshold, tilt, method)
+    law, wanted = InnocentLaw(coefficients=coefficients), _exactly(threshold)
+    tilt = law.tilt_at(wanted) if len(law.jumps) else 0.0
+    with precision():
+        return -_exponent(law, wanted, tilt, method)
 
 
 def check(certificate: Certificate, coefficients: Coefficients) -> None:
-    """Evaluate the inequality again from the arrays, or InvalidCertificate.
+    """Evaluate the inequality again from the arrays, or InvalidCertificate. The record may be hostile.
 
-    (1) the certificate is about these arrays; (2) its numbers are those of the inequality it names;
-    (3) the inequality holds.
+    (1) the record is well formed, says that it passes, and is about these arrays; (2) its exponent is that of
+    the inequality it names; (3) the inequality holds.
     """
-    law, budget = _inputs(coefficients, certificate.recipients, certificate.budget)
+    tilt, claimed = _well_formed(certificate)
+    law, budget = _inputs(coefficients, certificate.recipients, certificate.budget, certificate.method)
     if law.digest != certificate.law:
         raise InvalidCertificate("the certificate is about other coefficients or biases")
-    try:
-        tilt = float.fromhex(certificate.tilt)
-    except (ValueError, OverflowError):
-        raise InvalidCertificate("the certificate's tilt is not a number") from None
-    if not 0.0 <= tilt < float("inf") or (tilt == 0.0) != (not len(law.jumps)):
+    scaled = tilt * float(law.jumps.max()) if len(law.jumps) else 0.0
+    if (len(law.jumps) > 0) != (tilt > 0.0) or (tilt > 0.0 and not _TILTS[0] <= scaled <= _TILTS[1]):
         raise InvalidCertificate(f"a tilt of {tilt}")
-    again = _record(
-        law,
-        certificate.threshold,
-        tilt,
-        _exponent(law, certificate.threshold, tilt, certificate.method),
-        recipients=certificate.recipients,
-        budget=budget,
-        method=certificate.method,
-    )
-    claimed = certificate.exponent[0], certificate.required
-    if Decimal(claimed[0]) > Decimal(again.exponent[1]) or claimed[1] != again.required:
+    with precision():
+        again = _record(
+            law,
+            certificate.threshold,
+            tilt,
+            _exponent(law, certificate.threshold, tilt, certificate.method),
+            recipients=certificate.recipients,
+            budget=budget,
+            method=certificate.method,
+        )
+    low, high = (Decimal(end) for end in again.exponent)
+    if claimed[0] > high or claimed[1] < low or certificate.required != again.required:
         raise InvalidCertificate(
-            f"the certificate claims an exponent of {claimed[0]} where {claimed[1]} is required, "
-            f"the inequality gives {again.exponent[1]} and {again.required}"
+            f"the certificate claims an exponent of {claimed[0]} where {certificate.required} is required, "
+            f"the inequality gives {again.exponent[0]} and {again.required}"
         )
     if not again.passes:
         raise InvalidCertificate(
@@ -138,9 +151,41 @@ def check(certificate: Certificate, coefficients: Coefficients) -> None:
         )
 
 
-def _inputs(coefficients: Coefficients, recipients: int, budget: Budget) -> tuple[InnocentLaw, Fraction]:
-    if recipients < 1:
-        raise InputError(f"a certificate for {recipients} recipients")
+def _well_formed(certificate: Certificate) -> tuple[float, tuple[Decimal, Decimal]]:
+    """The tilt and the ends of the exponent, if every field is of its kind and of a sane size."""
+    numbers = (certificate.budget, certificate.threshold)
+    if type(certificate.recipients) is not int or not all(type(number) is Fraction for number in numbers):
+        raise InvalidCertificate("the certificate has a number of another kind")
+    parts = [part for number in numbers for part in (number.numerator, number.denominator)]
+    if any(part.bit_length() > _LARGEST_BITS for part in (certificate.recipients, *parts)):
+        raise InvalidCertificate("the certificate has a number of absurd size")
+    if certificate.method not in get_args(Method) or certificate.passes is not True:
+        raise InvalidCertificate("the certificate names no known method, or does not claim to pass")
+    texts = (certificate.tilt, *certificate.exponent, certificate.required, certificate.law)
+    if len(texts) != 5 or not all(isinstance(text, str) and len(text) <= 80 for text in texts):
+        raise InvalidCertificate("the certificate has a text of another kind")
+    try:
+        tilt, low, high = float.fromhex(certificate.tilt), *map(Decimal, certificate.exponent)
+    except (ValueError, OverflowError, ArithmeticError):
+        raise InvalidCertificate("the certificate has a number that is none") from None
+    if not 0.0 <= tilt < math.inf or low.is_nan() or high.is_nan() or low > high:
+        raise InvalidCertificate("the certificate has a number out of its range")
+    return tilt, (low, high)
+
+
+def _exactly(threshold: Fraction | float) -> Fraction:
+    """The very number that was given: a threshold is compared, not read by a person."""
+    if isinstance(threshold, float) and not math.isfinite(threshold):
+        raise InputError(f"a threshold must be finite, not {threshold}")
+    return Fraction(threshold)
+
+
+def _inputs(
+    coefficients: Coefficients, recipients: int, budget: Budget, method: Method
+) -> tuple[InnocentLaw, Fraction]:
+    whole(recipients, "the number of recipients", 1, 1 << 62)
+    if method not in get_args(Method):
+        raise InputError(f"unknown method {method!r}: exact or chernoff")
     spent = exact(budget, "the budget")
     if not 0 < spent < 1:
         raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
@@ -149,7 +194,7 @@ def _inputs(coefficients: Coefficients, recipients: int, budget: Budget) -> tupl
 
 def _required(recipients: int, budget: Fraction) -> arb:
     with precision():
-        return (ball(Fraction(recipients)) / ball(budget)).log()
+        return (ball(Fraction(int(recipients))) / ball(budget)).log()
 
 
 def _exponent(law: InnocentLaw, threshold: Fraction, tilt: float, method: Method) -> arb:

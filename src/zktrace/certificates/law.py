@@ -58,7 +58,7 @@ class InnocentLaw:
 
     def sum_at(self, score: Fraction) -> Fraction:
         """The (real) value of L at which S would be `score`."""
-        return (score * self.coefficients.denominator + self.coefficients.offset) / ONE
+        return (Fraction(score) * self.coefficients.denominator + self.coefficients.offset) / ONE
 
     def level(self, score: Fraction) -> int:
         """The integer K for which S > score means L > K."""
@@ -86,7 +86,9 @@ class InnocentLaw:
 
     def tilt_at(self, score: Fraction) -> float:
         """The tilt under which the mean score is `score`: the best one for the tail above it."""
-        return self._bisect(lambda _a, mean, _log_mgf: mean, float(self.sum_at(score)) - self.floor)
+        top = self.floor + int(self.jumps.sum())  # beyond it every tilt serves
+        wanted = float(min(max(self.sum_at(score), Fraction(self.floor)), Fraction(top)) - self.floor)
+        return self._bisect(lambda _a, mean, _log_mgf: mean, wanted)
 
     def _bisect(self, measure: Callable[[float, float, float], float], wanted: float) -> float:
         """Where a measure that increases with the tilt reaches `wanted`, or the end of the range."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from zktrace.certificates.adjudicate import Decision, Exceedance, Reading, Verdict, adjudicate
 from zktrace.certificates.certificate import Budget
 from zktrace.certificates.intervals import exact
-from zktrace.codes import Biases, Coefficients, soft, without
+from zktrace.codes import Biases, Coefficients, soft, sums, without
 from zktrace.errors import InputError
 from zktrace.primitives.gf2 import Bits
 
@@ -65,18 +65,29 @@ def investigate(
     if not 1 <= max_stages <= MAX_STAGES:
         raise InputError(f"between 1 and {MAX_STAGES} stages, not {max_stages}")
     total = exact(budget, "the budget")
+    if not 0 < total < 1:
+        raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
     named: set[int] = set()
     stages: list[Decision] = []
     readings = [_read(each, each.values) for each in evidence]
     for stage in range(1, max_stages + 1):
         decision = adjudicate(readings, budget=total / 2**stage)
+        _confirm(decision, evidence, readings)
         stages.append(decision)
         fresh = {each.recipient for each in decision.named} - named
-        if decision.verdict != Verdict.ATTRIBUTE or not fresh:
+        if decision.verdict != Verdict.ATTRIBUTE or not fresh or stage == max_stages:
             break
         named |= fresh
         readings = [_read(each, _remainder(each, named)) for each in evidence]
     return Investigation(stages=tuple(stages))
+
+
+def _confirm(decision: Decision, evidence: Sequence[Evidence], readings: Sequence[Reading]) -> None:
+    """Whoever is named is named by the row itself, not by a cache of it."""
+    for source, reading in zip(evidence, readings, strict=True):
+        who = [each.recipient for each in decision.named if each.carrier == reading.carrier]
+        if who and (sums(source.rows(who), reading.coefficients) != reading.sums[who]).any():
+            raise InputError(f"{reading.carrier}: the sum of a named recipient is not that of its row")
 
 
 def _remainder(evidence: Evidence, named: set[int]) -> NDArray[np.float64]:

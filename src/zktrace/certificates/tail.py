@@ -25,7 +25,8 @@ from zktrace.codes.biases import BIAS_BITS, ONE
 from zktrace.primitives.precision import precision
 
 _UNIT = 2.0**-53
-_FADE = 20.0  # the tilt falls by e^-20 across the window
+_FADE = 20.0  # the tilt falls by e^-20 across the window at least,
+_MARGIN = 12.0  # and by e^-12 more than the tail it is made for
 _LARGEST_WINDOW = 1 << 17
 _LEAST_WEIGHT = 2.0**-60
 _UNDERFLOW = 2.0**-900  # above everything that gradual underflow can lose in one convolution
@@ -101,12 +102,13 @@ class ConvolvedTail:
 
 def convolved(law: InnocentLaw, tilt: float) -> ConvolvedTail:
     """The tail of a law that has jumps, around the level that `tilt` (in units of L) makes typical."""
-    step = max(1, math.ceil(_FADE / (tilt * _LARGEST_WINDOW)))
-    jumps = -(-law.jumps // step)
-    a = tilt * step
-    values = int(jumps.sum()) + 1
-    window = min(math.ceil(_FADE / a), values)
     with precision():
+        fade = _fade(law, tilt)
+        step = max(1, math.ceil(fade / (tilt * _LARGEST_WINDOW)))
+        jumps = -(-law.jumps // step)
+        a = tilt * step
+        values = int(jumps.sum()) + 1
+        window = min(math.ceil(fade / a), values)
         leap = _chances(law, jumps, dyadic(a))
         stay = np.maximum(1.0 - leap, _LEAST_WEIGHT)
         weights = _convolve(jumps, stay, leap, window)
@@ -124,6 +126,13 @@ def convolved(law: InnocentLaw, tilt: float) -> ConvolvedTail:
             sums=_untilted(weights, begin, rate, above) * slack,
             log_scale=_log_ratio(law, jumps, stay, leap, dyadic(a)),
         )
+
+
+def _fade(law: InnocentLaw, tilt: float) -> float:
+    """By how much the tilt falls across the window: foreign mass counts e^-12 of the tail, or less."""
+    typical = math.fsum((law.jumps * _chances(law, law.jumps, dyadic(tilt))).tolist())
+    exponent = float((dyadic(tilt) * dyadic(typical) - _log_mgf(law, dyadic(tilt))).mid())
+    return max(_FADE, exponent + _MARGIN)
 
 
 def _convolve(

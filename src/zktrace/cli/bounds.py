@@ -50,12 +50,13 @@ def threshold(
 ) -> None:
     """Thresholds that hold before any word is read.
 
-    The candidate needs a certificate; Bernstein's holds for every word and code; the a-priori one holds
-    over the draw of the code. The least certified threshold depends on the word: `bounds certificate`.
+    The candidate needs a certificate; Bernstein's holds for every word and code (of the score before its
+    coefficients are rounded to 1/256); the a-priori one holds over the draw of the code. The least certified
+    threshold depends on the word: `bounds certificate`.
     """
     from zktrace.certificates import finite, lengths
 
-    code = finite.TracingCode(design=colluders, length=length)
+    code = finite.TracingCode(design=colluders, length=length, scale_bits=8)  # the score as deployed
     share = _exact(budget) / (2 * carriers)
     apriori = finite.soundness_threshold(code=code, recipients=recipients, false_accusation=share)
     _show(
@@ -93,6 +94,7 @@ def certificate(
 ) -> None:
     """The least certified threshold of a decoded word (0/1) or of a real-valued readout."""
     from zktrace.certificates.certificate import smallest_threshold
+    from zktrace.certificates.intervals import upper_float
     from zktrace.codes import Biases, soft, symmetric
     from zktrace.models import open_model
 
@@ -104,7 +106,7 @@ def certificate(
     found = smallest_threshold(coefficients, recipients=recipients, budget=budget, method=method)
     _show(
         {
-            "threshold": float(found.threshold),
+            "threshold": upper_float(found.threshold),
             "threshold_exact": str(found.threshold),
             "method": found.method,
             "recipients": found.recipients,
@@ -175,6 +177,7 @@ def presence(
     from fractions import Fraction
 
     from zktrace.certificates import presence as calculator
+    from zktrace.certificates.intervals import lower_float
 
     target = Fraction(1, 1 << target_log2)
     radius = calculator.largest_radius(bits, target)
@@ -182,7 +185,7 @@ def presence(
     if radius is not None:
         facts |= {
             "false_accept_log2": calculator.false_accept_log2(bits, radius),
-            "acceptance": float(calculator.acceptance(bits, radius, accuracy)),
+            "acceptance": lower_float(calculator.acceptance(bits, radius, accuracy)),
         }
     design = calculator.minimal_length(accuracy=accuracy, completeness=completeness, target=target)
     facts |= {"minimal_length": design.length, "minimal_length_radius": design.radius}

@@ -36,7 +36,9 @@ class Coefficients:
     biases: Biases
 
     def __post_init__(self) -> None:
-        whole(self.scale_bits, "the scale of coefficients", 0, SCALE_LIMIT)
+        object.__setattr__(
+            self, "scale_bits", whole(self.scale_bits, "the scale of coefficients", 0, SCALE_LIMIT)
+        )
         given = np.asarray(self.numerators)
         if given.dtype.kind not in "iu" or given.shape != (self.biases.length,):
             raise InputError(f"numerators must be {self.biases.length} integers")
