@@ -39,5 +39,5 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing zktrace with its test tools (once, a minute or two)"
-	@$(PIP) -e '.[learn,dev]'
+	@$(PIP) -e '.[learn,federation,dev]'
 	@touch $@ $(VENV)/.core

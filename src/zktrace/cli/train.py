@@ -1,7 +1,8 @@
-"""`zktrace train`: a federation with identity marks, on this machine."""
+"""`zktrace train`: a federation with identity marks, on this machine or on Flower."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +11,15 @@ from zktrace.errors import InputError
 
 if TYPE_CHECKING:
     from zktrace.credentials import PublicKey
+    from zktrace.federation.run import Progress
+    from zktrace.federation.spec import RunSpec
+
+
+class EngineName(StrEnum):
+    """What carries the messages of a round."""
+
+    LOCAL = "local"
+    FLOWER = "flower"
 
 
 def train(
@@ -29,6 +39,30 @@ def train(
     workers: Annotated[
         int | None, typer.Option("--workers", min=0, help="Worker processes; 0: none. Default: the cores.")
     ] = None,
+    engine: Annotated[
+        EngineName, typer.Option("--engine", help="local: worker processes here. flower: SuperNodes.")
+    ] = EngineName.LOCAL,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address", help="host:port of a SuperLink on this machine. Default: one is started on loopback."
+        ),
+    ] = None,
+    root_certificates: Annotated[
+        Path | None, typer.Option("--root-certificates", help="The CA certificate of that SuperLink.")
+    ] = None,
+    node_key: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--node-key", help="A station's public node key; repeat it, in the order of the roster."
+        ),
+    ] = None,
+    round_timeout: Annotated[
+        float, typer.Option("--round-timeout", min=1, help="Seconds a Flower round waits for its stations.")
+    ] = 3600.0,
+    prepare: Annotated[
+        Path | None, typer.Option("--prepare", help="Write the run file that Flower nodes need, and stop.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -42,9 +76,7 @@ def train(
     from zktrace.cli.progress import training_progress
     from zktrace.credentials import PublicKey
     from zktrace.credentials.keys import FILE_LIMIT
-    from zktrace.federation.run import run
     from zktrace.federation.spec import RunSpec
-    from zktrace.federation.workers import worker_engine
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
     from zktrace.primitives.files import read_bounded
@@ -66,8 +98,20 @@ def train(
         cifar10=cifar10,
         cache=default_folder(),
     )
-    with training_progress(chosen) as progress, worker_engine(spec, workers=workers) as engine:
-        result = run(spec, out, engine, resume=resume, progress=progress)
+    if engine is EngineName.LOCAL and (address or root_certificates or node_key or prepare):
+        raise InputError("--address, --root-certificates, --node-key and --prepare need --engine flower")
+    if prepare is not None:
+        _prepare(prepare, spec, node_key or [])
+        emit(
+            {"ok": True, "run_file": str(prepare), "spec": spec.digest()}, as_json=as_json, text=str(prepare)
+        )
+        return
+    with training_progress(chosen) as progress:
+        if engine is EngineName.LOCAL:
+            result = _locally(spec, out, workers, resume=resume, progress=progress)
+        else:
+            place = _place(address, root_certificates, node_key or [])
+            result = _on_flower(spec, out, place, round_timeout, resume=resume, progress=progress)
     _write_keys(out / "stations", keys)
     marks = result["marks"]
     text = f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"
@@ -77,6 +121,75 @@ def train(
             f"{marks['self_agreement']:.3f} with the own codeword and {marks['cross_talk']:.3f} with others"
         )
     emit({"ok": True, **result}, as_json=as_json, text=text)
+
+
+def _locally(
+    spec: "RunSpec", out: Path, workers: int | None, *, resume: bool, progress: "Progress"
+) -> dict[str, Any]:
+    from zktrace.federation.run import run
+    from zktrace.federation.workers import worker_engine
+
+    with worker_engine(spec, workers=workers) as engine:
+        return run(spec, out, engine, resume=resume, progress=progress)
+
+
+def _place(
+    address: str | None, root_certificates: Path | None, node_keys: list[Path]
+) -> tuple[str, Path, list[Path]] | None:
+    """Where a running SuperLink is; None: start one."""
+    if address is None and root_certificates is None and not node_keys:
+        return None
+    if address is None or root_certificates is None:
+        raise InputError("--address and --root-certificates go together")
+    return address, root_certificates, node_keys
+
+
+def _on_flower(
+    spec: "RunSpec",
+    out: Path,
+    place: tuple[str, Path, list[Path]] | None,
+    round_timeout: float,
+    *,
+    resume: bool,
+    progress: "Progress",
+) -> dict[str, Any]:
+    from tempfile import TemporaryDirectory
+
+    _need_flower()
+    from zktrace.federation.flower.engine import Patience
+    from zktrace.federation.flower.loopback import loopback
+    from zktrace.federation.flower.runfile import RunFile
+    from zktrace.federation.flower.superlink import SuperLink, train_on
+
+    patience = Patience(train=round_timeout)
+    if place is not None:
+        address, certificates, keys = place
+        superlink = SuperLink(address=address, root_certificates=certificates)
+        found = RunFile(spec=spec, nodes=_lines(keys))
+        return train_on(superlink, found, out, patience=patience, resume=resume, progress=progress)
+    with TemporaryDirectory(prefix="zktrace-loopback-") as folder, loopback(spec, Path(folder)) as up:
+        return train_on(up.superlink, up.found, out, patience=patience, resume=resume, progress=progress)
+
+
+def _prepare(path: Path, spec: "RunSpec", node_keys: list[Path]) -> None:
+    _need_flower()
+    from zktrace.federation.flower.runfile import write_run_file
+
+    write_run_file(path, spec, nodes=_lines(node_keys))
+
+
+def _need_flower() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("flwr") is None:
+        raise InputError("--engine flower needs Flower: pip install 'zktrace[federation]'")
+
+
+def _lines(paths: list[Path]) -> tuple[str, ...]:
+    """Public node keys: the one line of each file."""
+    from zktrace.primitives.files import read_bounded
+
+    return tuple(read_bounded(path, limit=1 << 14).decode(errors="replace").strip() for path in paths)
 
 
 def _experimental(seed: int, station: int) -> "PublicKey":

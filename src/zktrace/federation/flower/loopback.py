@@ -1,0 +1,232 @@
+"""A SuperLink and one SuperNode a station on this machine, as in a real deployment: own processes, TLS, keys.
+
+For a trial of what will run on several machines, and for the tests. Certificates and node keys are made for
+the occasion. Flower starts helpers of its own, some in sessions of their own: every process inherits a mark
+in its environment, by which the last of them is found and ended.
+"""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from cryptography.x509.oid import NameOID
+
+from zktrace.errors import Error
+from zktrace.federation.flower.runfile import RunFile
+from zktrace.federation.flower.superlink import FlowerClient, SuperLink, flower_environment
+from zktrace.federation.spec import RunSpec
+from zktrace.primitives.files import write_atomic
+
+_HOST: Final = "127.0.0.1"
+_HOME: Final = "home"
+_MARK: Final = "ZKTRACE_LOOPBACK"
+_START_LIMIT: Final = 60.0
+_STOP_LIMIT: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loopback:
+    """What is up: the SuperLink, the run file with the nodes' keys, and one SuperNode a station."""
+
+    superlink: SuperLink
+    found: RunFile
+    link: "Process"
+    nodes: tuple["Process", ...]
+
+
+class Process:
+    """A Flower process with whatever it starts."""
+
+    def __init__(self, program: str, arguments: Sequence[str], *, home: Path, log: Path) -> None:
+        self._mark = secrets.token_hex(16)
+        environment = flower_environment(home) | {_MARK: self._mark}
+        command = [str(Path(sys.executable).parent / program), *arguments]
+        with log.open("wb") as output:
+            self._child = subprocess.Popen(  # noqa: S603
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._log = log
+
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._child.poll() is None
+
+    def check(self) -> None:
+        """Raise if it has ended, with the end of what it said."""
+        if not self.running():
+            tail = " ".join(self._log.read_text(errors="replace").split())[-400:]
+            raise Error(f"{self._log.stem} ended with code {self._child.returncode}: {tail}")
+
+    def family(self) -> dict[int, str]:
+        """Its processes and their command lines, by process id (Linux)."""
+        wanted = f"{_MARK}={self._mark}".encode()
+        found: dict[int, str] = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return found
+
+    def kill(self) -> None:
+        """End it and all it started, at once and without a farewell."""
+        self._child.kill()
+        self._child.wait()
+        for _ in range(50):
+            left = self.family()
+            if not left:
+                return
+            for number in left:
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Ask it to end, then make sure."""
+        if self.running():
+            self._child.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(_STOP_LIMIT)
+        self.kill()
+
+
+@contextmanager
+def loopback(spec: RunSpec, folder: Path) -> Iterator[Loopback]:
+    """A federation's SuperLink and SuperNodes on loopback; all of it is gone when the block ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stations = range(spec.preset.federation.clients)
+    make_certificates(folder)
+    public = [make_node_key(folder / f"node{station:03d}") for station in stations]
+    found = RunFile(spec=spec, nodes=tuple(public))
+    write_atomic(folder / "run.json", found.to_bytes(), replace=True)
+    ports = free_ports(1 + len(public))
+    address = SuperLink(address=f"{_HOST}:{ports[0]}", root_certificates=folder / "ca.crt")
+    started: list[Process] = []
+    try:
+        started.append(_superlink(folder, ports[0]))
+        _wait_for(started[0], ports[0])
+        client = FlowerClient(address, folder / _HOME)
+        for station in stations:
+            client.register(folder / f"node{station:03d}.pub")
+        for station, port in zip(stations, ports[1:], strict=True):
+            started.append(_supernode(folder, address, spec, station=station, port=port))
+        yield Loopback(superlink=address, found=found, link=started[0], nodes=tuple(started[1:]))
+    finally:
+        for process in reversed(started):
+            process.stop()
+
+
+def _superlink(folder: Path, port: int) -> Process:
+    tls = {"ca-certfile": "ca.crt", "certfile": "server.crt", "keyfile": "server.key"}
+    arguments = [word for key, name in tls.items() for word in (f"--ssl-{key}", str(folder / name))]
+    arguments += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
+    arguments += ["--host", _HOST, "--port", str(port)]
+    return Process("flower-superlink", arguments, home=folder / _HOME, log=folder / "superlink.log")
+
+
+def _supernode(folder: Path, superlink: SuperLink, spec: RunSpec, *, station: int, port: int) -> Process:
+    config = {"run-file": folder / "run.json", "cifar10": spec.cifar10, "cache": spec.cache}
+    named = [f'{key}="{path.resolve()}"' for key, path in config.items() if path is not None]
+    arguments = ["--root-certificates", str(superlink.root_certificates), "--superlink", superlink.address]
+    arguments += ["--auth-supernode-private-key", str(folder / f"node{station:03d}")]
+    arguments += ["--node-config", " ".join([f"station={station}", *named])]
+    arguments += ["--host", _HOST, "--port", str(port)]
+    return Process("flower-supernode", arguments, home=folder / _HOME, log=folder / f"node{station:03d}.log")
+
+
+def _wait_for(process: Process, port: int) -> None:
+    deadline = time.monotonic() + _START_LIMIT
+    while time.monotonic() < deadline:
+        process.check()
+        with suppress(OSError), socket.create_connection((_HOST, port), timeout=1):
+            return
+        time.sleep(0.2)
+    raise Error(f"the SuperLink does not listen after {_START_LIMIT:g} s")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind((_HOST, 0))
+        return [int(each.getsockname()[1]) for each in held]
+    finally:
+        for each in held:
+            each.close()
+
+
+def make_certificates(folder: Path) -> None:
+    """A CA of one day (ca.crt) and a certificate for loopback by it (server.crt, server.key)."""
+    authority, server = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "zktrace loopback")])
+    root = (
+        _certificate(name, name, authority.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), critical=False)
+        .sign(authority, hashes.SHA384())
+    )
+    host = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    alternatives = [x509.IPAddress(ip_address(_HOST)), x509.DNSName("localhost")]
+    leaf = (
+        _certificate(host, name, server.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False
+        )
+        .sign(authority, hashes.SHA384())
+    )
+    write_atomic(folder / "ca.crt", root.public_bytes(Encoding.PEM), replace=True)
+    write_atomic(folder / "server.crt", leaf.public_bytes(Encoding.PEM), replace=True)
+    private = server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    write_atomic(folder / "server.key", private, secret=True, replace=True)
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+    )
+
+
+def make_node_key(path: Path) -> str:
+    """A node's key pair as ssh-keygen would make it (`path`, `path`.pub); its public line."""
+    key = ec.generate_private_key(ec.SECP384R1())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    write_atomic(path, private, secret=True, replace=True)
+    write_atomic(path.with_name(path.name + ".pub"), f"{public}\n".encode(), replace=True)
+    return public
