@@ -79,7 +79,7 @@ def test_what_does_not_exist_is_an_error(start: int, stop: int) -> None:
 
 
 def test_a_station_owns_a_slice_of_the_codebook() -> None:
-    book = IdentityCodebook(stations=4, bits=16, omega=30)
+    book = IdentityCodebook(stations=4, bits=16, layers=(12, 18), raw=True)
     whole = book.directions.block(0, 64)
     for station in range(4):
         assert (book.block(station) == whole[16 * station : 16 * station + 16]).all()

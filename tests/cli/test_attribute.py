@@ -20,7 +20,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         run(["credential", "new", name])
         key = PublicKey.from_bytes((tmp_path / f"{name}.pub").read_bytes())
         words.append(np.unpackbits(np.frombuffer(key.codeword(), dtype=np.uint8)))
-    book = IdentityCodebook(stations=3, bits=128, omega=600)
+    book = IdentityCodebook(stations=3, bits=128, layers=(600,))
     signed = (2.0 * np.concatenate(words)[:, None] - 1) * book.directions.block(0, 384)
     gamma = np.linalg.lstsq(signed, np.ones(384), rcond=None)[0].astype(np.float32)
     save_model("model.safetensors", {"bn1.weight": gamma, "bn1.running_var": np.ones(600, np.float32)})

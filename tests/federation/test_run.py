@@ -94,7 +94,7 @@ def test_a_folder_belongs_to_one_run(tmp_path: Path) -> None:
 
 
 def test_marks_are_written_and_read_back(tmp_path: Path) -> None:
-    chosen = small.preset(rounds=12, push_steps=40)
+    chosen = small.preset(rounds=12, push_margin=0.3)
     result = trained(small.spec(chosen), tmp_path / "marked")
     control = trained(small.spec(small.preset(rounds=12, lambda_wm=0.0)), tmp_path / "control")
     assert result["marked"] is True

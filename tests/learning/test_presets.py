@@ -51,8 +51,8 @@ def test_the_papers_values() -> None:
             "lambda_wm": 0.1,
             "mu": 1.0,
             "p_drop": 0.5,
-            "push_steps": 0,
-            "push_rate": 0.1,
+            "raw": True,
+            "push_margin": 0.0,
         },
         "evaluation": {"way": 5, "shot": 5, "query": 15, "episodes": 200},
     }
@@ -73,7 +73,7 @@ def test_desk_is_the_full_model_and_plans_forty_minutes() -> None:
     desk = load_preset("desk")
     paper = load_preset("paper")
     assert (desk.model, desk.data) == (paper.model, paper.data)
-    assert dataclasses.replace(desk.marks, push_steps=0) == paper.marks
+    assert dataclasses.replace(desk.marks, raw=True, push_margin=0.0) == paper.marks
     first = desk.pretraining.epochs * desk.pretraining.samples
     local = desk.federation.clients * desk.episodes.episodes * desk.episodes.shape.images
     assert first / 380 + desk.federation.rounds * local / 700 < 2400  # images/s of one process and of two

@@ -37,6 +37,23 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 def gather(arrays: Arrays) -> Floats:
     """gamma: all scales of a state, one after the other, in float64."""
+    return np.concatenate(_parts(arrays))
+
+
+def layer_sizes(arrays: Arrays) -> tuple[int, ...]:
+    """How many scales each BatchNorm layer of a state has, in the carrier's order."""
+    return tuple(len(part) for part in _parts(arrays))
+
+
+def centred(vectors: Floats, layers: tuple[int, ...]) -> Floats:
+    """Vectors over all scales (the last axis) less their mean in each layer."""
+    if vectors.shape[-1] != sum(layers):
+        raise InputError(f"a vector of {vectors.shape[-1]} scales for layers of {sum(layers)}")
+    parts = np.split(vectors, np.cumsum(layers)[:-1], axis=-1)
+    return np.concatenate([part - part.mean(axis=-1, keepdims=True) for part in parts], axis=-1)
+
+
+def _parts(arrays: Arrays) -> list[Floats]:
     names = scale_names(arrays)
     if not names:
         raise InputError("the model has no BatchNorm scales to read")
@@ -46,7 +63,7 @@ def gather(arrays: Arrays) -> Floats:
             raise InputError(f"{name}: not the scale of a BatchNorm layer, its shape is {part.shape}")
         if not np.isfinite(part).all():
             raise InputError(f"{name}: a scale that is not finite")
-    return np.concatenate(parts)
+    return parts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,24 +50,23 @@ class HingePenalty:
             return gamma.sum() * 0.0
         return torch.relu(self._margin - signed @ gamma).mean()
 
-    def push(self, model: nn.Module, *, steps: int, rate: float) -> None:
-        """Move the scales, and nothing else, towards the word.
+    def push(self, model: nn.Module, *, margin: float) -> None:
+        """Move the scales, and nothing else, by the least that gives every bit at least `margin`.
 
-        Each step goes `rate` along the direction of every bit that is short of its margin. It costs next to
-        nothing beside a training episode, and what it disturbs the episodes that follow repair.
+        Bits that have it already are left alone, so another may fall short by what its neighbours moved; the
+        next push finds it. It costs one small solve, and the episodes that follow repair what it disturbs.
         """
         layers = _layers(model)
         with torch.no_grad():
             gamma = self._checked(scales(model))
-            for _ in range(steps):
-                short = self._signed @ gamma < self._margin
-                if not short.any():
-                    break
-                gamma = gamma + rate * self._signed[short].sum(dim=0)
-            begin = 0
-            for layer in layers:
-                layer.copy_(gamma[begin : begin + len(layer)])
-                begin += len(layer)
+            lacking = margin - self._signed @ gamma
+            short = self._signed[lacking > 0].double()
+            if not len(short):
+                return
+            weights = torch.linalg.lstsq(short @ short.T, lacking[lacking > 0, None].double()).solution
+            gamma = (gamma + (short.T @ weights)[:, 0]).to(gamma.dtype)
+            for layer, part in zip(layers, gamma.split([len(layer) for layer in layers]), strict=True):
+                layer.copy_(part)
 
     def _checked(self, gamma: Tensor) -> Tensor:
         if self._signed.shape[1] != len(gamma):

@@ -2,6 +2,10 @@
 
 Station i (counted from 0 in the order of the roster) owns directions i n .. (i+1) n - 1 of one public family.
 The family is fixed by a public seed and the roster's size; nothing here is secret.
+
+Marks live in what differs between the scales of a layer: a direction is read less its mean in each layer. The
+mean of a layer's scales holds nearly all of their norm and none of their information, and a random direction
+would make half of a word's bits fight it (docs/adr/0004-centred-identity-marks.md). `raw` reads as the paper.
 """
 
 from dataclasses import dataclass
@@ -10,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.bn_scale import Arrays, ScaleCarrier
+from zktrace.carriers.bn_scale import Arrays, centred, gather, layer_sizes
 from zktrace.carriers.directions import Directions, Floats
 from zktrace.errors import InputError
 
@@ -21,27 +25,41 @@ DEFAULT_SEED = b"zktrace public identity codebook"
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityCodebook:
-    """E: `bits` directions for each of `stations` stations in a space of `omega` scales."""
+    """E: `bits` directions for each of `stations` stations in the space of all scales."""
 
     stations: int
     bits: int
-    omega: int
+    layers: tuple[int, ...]  # the number of scales in each BatchNorm layer
+    raw: bool = False  # as in the paper: the means of layers are part of a readout
     seed: bytes = DEFAULT_SEED
 
     @cached_property
     def directions(self) -> Directions:
-        """All columns of E."""
+        """The family that the columns of E are made from."""
         return Directions(
-            label="identity", seed=self.seed, dimension=self.omega, count=self.stations * self.bits
+            label="identity", seed=self.seed, dimension=sum(self.layers), count=self.stations * self.bits
         )
 
     def block(self, station: int) -> Floats:
         """E_i, one direction a row."""
         if not 0 <= station < self.stations:
             raise InputError(f"station {station} of {self.stations}")
-        return self.directions.block(station * self.bits, (station + 1) * self.bits)
+        made = self.directions.block(station * self.bits, (station + 1) * self.bits)
+        return made if self.raw else centred(made, self.layers)
+
+    def component(self, arrays: Arrays) -> Floats:
+        """The part of a model's scales that marks live in."""
+        if layer_sizes(arrays) != self.layers:
+            raise InputError(
+                f"the model has {len(gather(arrays))} BatchNorm scales in {len(layer_sizes(arrays))} layers, "
+                f"the codebook {sum(self.layers)} in {len(self.layers)}"
+            )
+        return gather(arrays) if self.raw else centred(gather(arrays), self.layers)
+
+    def read(self, arrays: Arrays) -> Floats:
+        """E^T gamma, real-valued, a row for each station; a bit is the sign of one."""
+        return self.directions.project(self.component(arrays)).reshape(self.stations, self.bits)
 
     def extract(self, arrays: Arrays) -> Words:
         """h: the bits read from a model, a row for each station."""
-        values = ScaleCarrier(directions=self.directions).read(arrays)
-        return (values > 0).astype(np.uint8).reshape(self.stations, self.bits)
+        return (self.read(arrays) > 0).astype(np.uint8)

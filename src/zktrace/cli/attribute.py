@@ -17,6 +17,9 @@ def attribute(
     ],
     bits: Annotated[int, typer.Option("--bits", min=1, max=65536, help="Codeword length.")] = 128,
     seed: Annotated[str, typer.Option("--codebook", help="Public seed of the codebook.")] = "",
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read every station's component from a model's BatchNorm scales and compare it with all codewords.
@@ -25,7 +28,7 @@ def attribute(
     """
     import numpy as np
 
-    from zktrace.carriers.bn_scale import gather
+    from zktrace.carriers.bn_scale import layer_sizes
     from zktrace.carriers.identity import DEFAULT_SEED, IdentityCodebook
     from zktrace.certificates.identity import agreement, cross_talk, radius_check
     from zktrace.credentials import PublicKey
@@ -40,7 +43,11 @@ def attribute(
     packed = np.array([list(key.codeword(bits)) for key in keys], dtype=np.uint8)
     words = np.unpackbits(packed, axis=1, count=bits)
     book = IdentityCodebook(
-        stations=len(keys), bits=bits, omega=len(gather(arrays)), seed=seed.encode() or DEFAULT_SEED
+        stations=len(keys),
+        bits=bits,
+        layers=layer_sizes(arrays),
+        raw=raw,
+        seed=seed.encode() or DEFAULT_SEED,
     )
     extracted = book.extract(arrays)
     matrix, check = agreement(extracted, words), radius_check(extracted, words)

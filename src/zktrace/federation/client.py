@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zktrace.carriers.bn_scale import gather
+from zktrace.carriers.bn_scale import layer_sizes
 from zktrace.carriers.hinge import HingePenalty
 from zktrace.federation.spec import RunSpec, State, build_model, load_data
 from zktrace.learning.episodes import can_form
@@ -48,7 +48,7 @@ class Client:
         self._station = station
         self._images, self._labels = dataset.take(plan.shard(station))
         self._model = build_model(spec, dataset.shape[0])
-        self._omega = len(gather(state_of(self._model)))
+        self._layers = layer_sizes(state_of(self._model))
 
     def fit(self, state: State, number: int) -> Update | Absence:
         """Train for round `number` (from 0), starting from `state`."""
@@ -74,11 +74,12 @@ class Client:
         """Push the scales towards this station's codeword; then lambda times its hinge, for the episodes."""
         marks = self._spec.preset.marks
         hinge = HingePenalty(
-            self._spec.codebook(self._omega).block(self._station),
+            self._spec.codebook(self._layers).block(self._station),
             self._spec.codewords()[self._station],
             margin=marks.mu,
             drop=marks.p_drop,
             seed=int(self._spec.rng(_DROPOUT, self._station, number).integers(1 << 62)),
         )
-        hinge.push(self._model, steps=marks.push_steps, rate=marks.push_rate)
+        if marks.push_margin:
+            hinge.push(self._model, margin=marks.push_margin)
         return lambda model: marks.lambda_wm * hinge(model)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import zktrace
-from zktrace.carriers.bn_scale import gather
+from zktrace.carriers.bn_scale import gather, layer_sizes
 from zktrace.certificates.identity import agreement, cross_talk, load, quadrature_accuracy, radius_check
 from zktrace.errors import InputError, Refused
 from zktrace.federation.server import RoundReport, conclude, participants
@@ -51,7 +51,7 @@ class Marks:
     cross_talk: float
     within_radius: int  # stations whose attribution is proved by their distance (`thm:attr`)
     load: float
-    predicted: float  # p-hat, from the norm of the pre-trained scales
+    predicted: float  # p-hat, from the norm of the pre-trained scales as the codebook reads them
 
 
 def run(
@@ -148,18 +148,18 @@ def read_marks(spec: RunSpec, initial: State, state: State) -> Marks | None:
     """The state of the identity marks; None for a federation without codewords."""
     if len(spec.words) < 2:
         return None
-    gamma = gather(state)
-    extracted, words = spec.codebook(len(gamma)).extract(state), spec.codewords()
+    book, words, marks = spec.codebook(layer_sizes(state)), spec.codewords(), spec.preset.marks
+    extracted = book.extract(state)
     matrix, check = agreement(extracted, words), radius_check(extracted, words)
-    shape = {"clients": len(words), "length": spec.preset.marks.bits, "omega": len(gamma)}
-    baseline = float(np.linalg.norm(gather(initial)))
+    shape = {"clients": len(words), "length": marks.bits, "omega": sum(book.layers)}
+    baseline = float(np.linalg.norm(book.component(initial)))
     return Marks(
         attribution=check.correct / len(words),
         self_agreement=float(matrix.diagonal().mean()),
         cross_talk=cross_talk(matrix),
         within_radius=sum(check.within),
         load=float(load(**shape)),
-        predicted=quadrature_accuracy(baseline=baseline, margin=spec.preset.marks.mu, **shape),
+        predicted=quadrature_accuracy(baseline=baseline, margin=marks.push_margin or marks.mu, **shape),
     )
 
 
@@ -182,7 +182,7 @@ def _result(spec: RunSpec, initial: State, state: State, log: list[dict[str, Any
         "accuracy": score.mean,
         "accuracy_half_width": score.half_width,
         "marks": None if marks is None else asdict(marks),
-        "baseline_norm": float(np.linalg.norm(gather(initial))),
+        "scale_norm": float(np.linalg.norm(gather(initial))),
         "never_trained": sorted(
             set(range(spec.preset.federation.clients)) - {s for line in log for s in line["trained"]}
         ),

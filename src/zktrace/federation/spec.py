@@ -44,9 +44,10 @@ class RunSpec:
         packed = np.array([list(word) for word in self.words], dtype=np.uint8)
         return np.unpackbits(packed, axis=1, count=self.preset.marks.bits)
 
-    def codebook(self, omega: int) -> IdentityCodebook:
-        """The public directions of all stations."""
-        return IdentityCodebook(stations=len(self.words), bits=self.preset.marks.bits, omega=omega)
+    def codebook(self, layers: tuple[int, ...]) -> IdentityCodebook:
+        """The public directions of all stations, for a network with such BatchNorm layers."""
+        marks = self.preset.marks
+        return IdentityCodebook(stations=len(self.words), bits=marks.bits, layers=layers, raw=marks.raw)
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator of its own for every purpose, the same on every engine."""

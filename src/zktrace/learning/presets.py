@@ -84,16 +84,15 @@ class MarkConfig:
     lambda_wm: float  # weight of the mark's loss; 0: no marks
     mu: float  # target margin
     p_drop: float  # fraction of bits left out of a step
-    push_steps: int  # steps on the mark alone before a round's episodes; the paper has none
-    push_rate: float  # how far such a step goes along the direction of a bit short of its margin
+    raw: bool  # marks in the scales as they are (the paper), not less the mean of their layer
+    push_margin: float  # given to every bit before a round's episodes; 0: the loss alone writes (the paper)
 
     def __post_init__(self) -> None:
         require("bits", self.bits, self.bits >= 1, "at least 1")
         require("lambda_wm", self.lambda_wm, 0 <= self.lambda_wm < math.inf, "a number of at least 0")
         require("mu", self.mu, 0 < self.mu < math.inf, "a positive number")
         require("p_drop", self.p_drop, 0 <= self.p_drop < 1, "at least 0 and below 1")
-        require("push_steps", self.push_steps, self.push_steps >= 0, "at least 0")
-        require("push_rate", self.push_rate, 0 < self.push_rate <= 1, "above 0 and at most 1")
+        require("push_margin", self.push_margin, 0 <= self.push_margin < math.inf, "a number of at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
