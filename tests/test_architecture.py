@@ -17,7 +17,9 @@ LIGHT = (
     "codes",
     "certificates",
     "models",
+    "readouts",
     "registry",
+    "evidence",
     "tracing",
     "judge",
 )
@@ -28,7 +30,17 @@ ORDER = LIGHT + TORCH_SIDE + FACES
 # Rooms that may see less than their place allows.
 ONLY = {
     "attacks": {"errors", "learning"},
-    "judge": {"errors", "primitives", "credentials", "codes", "certificates", "models", "registry"},
+    "readouts": {"errors", "primitives", "models"},
+    "judge": {
+        "errors",
+        "primitives",
+        "credentials",
+        "codes",
+        "certificates",
+        "models",
+        "readouts",
+        "registry",
+    },
     "report": set(ORDER) - {"service", "cli", "attacks"},
 }
 HEAVY = ("torch", "flwr", "sqlalchemy", "fastapi", "matplotlib", "ray")

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zktrace.carriers.identity import IdentityCodebook
 from zktrace.cli.app import run
 from zktrace.credentials import PublicKey
 from zktrace.models import save_model
+from zktrace.readouts.identity import IdentityCodebook
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Where bits live in a model: read with numpy, written with torch. Carriers know words, not stations."""
+"""Writing bits into a model, and reading those that need the network. Carriers know words, not stations."""

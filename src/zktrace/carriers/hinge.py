@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from zktrace.carriers.bn_scale import scale_names
-from zktrace.carriers.directions import Floats
-from zktrace.carriers.identity import Words
 from zktrace.errors import InputError
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.identity import Words
+from zktrace.readouts.scales import scale_names
 
 
 def scales(model: nn.Module) -> Tensor:

@@ -28,13 +28,13 @@ def attribute(
     """
     import numpy as np
 
-    from zktrace.carriers.bn_scale import layer_sizes
-    from zktrace.carriers.identity import DEFAULT_SEED, IdentityCodebook
     from zktrace.certificates.identity import agreement, cross_talk, radius_check
     from zktrace.credentials import PublicKey
     from zktrace.credentials.keys import FILE_LIMIT
     from zktrace.models import open_model
     from zktrace.primitives.files import read_bounded
+    from zktrace.readouts.identity import DEFAULT_SEED, IdentityCodebook
+    from zktrace.readouts.scales import layer_sizes
 
     if len(public) < 2:
         raise InputError("attribution compares at least two stations: give --public twice or more")

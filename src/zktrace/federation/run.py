@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 import zktrace
-from zktrace.carriers.bn_scale import gather, layer_sizes
 from zktrace.certificates.identity import agreement, cross_talk, load, quadrature_accuracy, radius_check
 from zktrace.errors import InputError, Refused
 from zktrace.federation.server import RoundReport, conclude, participants
@@ -35,6 +34,7 @@ from zktrace.learning.states import load_state, state_of
 from zktrace.learning.training import EpochReport, pretrain
 from zktrace.models import save_model
 from zktrace.primitives.files import write_atomic
+from zktrace.readouts.scales import gather, layer_sizes
 
 _PRETRAINING, _TESTING = 5, 6  # purposes of randomness
 _KIND = "federation"

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.identity import IdentityCodebook, Words
 from zktrace.errors import InputError
 from zktrace.learning.data import Dataset, GnssSpec, Plan, load_cifar10, load_gnss, make_plan
 from zktrace.learning.data.gnss.settings import config_named
 from zktrace.learning.presets import Preset
 from zktrace.learning.resnet import ResNet, resnet18, resnet34
+from zktrace.readouts.identity import IdentityCodebook, Words
 
 
 @dataclass(frozen=True, kw_only=True)

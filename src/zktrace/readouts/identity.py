@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.bn_scale import Arrays, centred, gather, layer_sizes
-from zktrace.carriers.directions import Directions, Floats
 from zktrace.errors import InputError
+from zktrace.readouts.directions import Directions, Floats
+from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes
 
 Words = NDArray[np.uint8]  # (stations, bits), entries 0 and 1
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zktrace.carriers.directions import Directions
-from zktrace.carriers.identity import IdentityCodebook
 from zktrace.errors import InputError
+from zktrace.readouts.directions import Directions
+from zktrace.readouts.identity import IdentityCodebook
 
 
 def family(dimension: int = 50, count: int = 40) -> Directions:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.directions import Directions, Floats
 from zktrace.errors import InputError
+from zktrace.readouts.directions import Directions, Floats
 
 Arrays = Mapping[str, NDArray[Any]]
 
