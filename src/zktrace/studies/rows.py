@@ -1,0 +1,113 @@
+"""Saved rows: one JSON object a line, each with the trial it answers and where it came from.
+
+A row is never edited. A study that is run again finds the trials that have a row and does the others.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import zktrace
+from zktrace.errors import MalformedFile
+from zktrace.primitives.files import read_bounded
+
+_LARGEST = 1 << 28  # bytes of a file of rows
+_PACKAGES = ("numpy", "torch", "python-flint")
+
+Trial = Mapping[str, Any]
+
+
+def trial_id(trial: Trial) -> str:
+    """What tells a trial from others."""
+    return hashlib.sha256(json.dumps(trial, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A trial, its outcome, and where both came from."""
+
+    trial: dict[str, Any]
+    outcome: dict[str, Any]
+    origin: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The trial's."""
+        return trial_id(self.trial)
+
+
+class Rows:
+    """A file of rows that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[Row]:
+        """All rows, oldest first; a last line that a killed writer left unfinished does not count."""
+        if not self.path.exists():
+            return []
+        lines = read_bounded(self.path, limit=_LARGEST).split(b"\n")
+        try:
+            return [Row(**json.loads(line)) for line in lines[:-1] if line]
+        except (ValueError, TypeError) as error:
+            raise MalformedFile(f"{self.path}: a line that is no row of a study") from error
+
+    def done(self) -> set[str]:
+        """The trials that have a row."""
+        return {row.id for row in self.read()}
+
+    def add(self, trial: Trial, outcome: Mapping[str, Any]) -> Row:
+        """Write a row behind the others."""
+        row = Row(trial=dict(trial), outcome=dict(outcome), origin=origin())
+        facts = {"trial": row.trial, "outcome": row.outcome, "origin": row.origin}
+        line = json.dumps(facts, sort_keys=True).encode() + b"\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "ab") as handle:
+            handle.truncate(self._whole())  # a killed writer may have left half a line
+            handle.write(line)
+            handle.flush()
+            os.fsync(handle.fileno())
+        return row
+
+    def _whole(self) -> int:
+        """Bytes up to the end of the last whole line."""
+        return read_bounded(self.path, limit=_LARGEST).rfind(b"\n") + 1
+
+
+def origin() -> dict[str, Any]:
+    """Versions and commit of what is running."""
+    return {
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "zktrace": zktrace.__version__,
+        **{name: found for name in _PACKAGES if (found := _version(name)) is not None},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The commit of the source tree, with a plus sign where it was changed since; None outside of one."""
+    folder = Path(zktrace.__file__).parent
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],  # noqa: S607
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
