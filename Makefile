@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test slow check bench clean
 
-demo: $(VENV)/.core
+demo: $(VENV)/.learn
 	$(BIN)/zktrace demo
 
 test: $(VENV)/.dev
@@ -32,12 +32,12 @@ $(VENV)/bin/python:
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "installing zktrace (once)"
-	@$(PIP) -e .
+$(VENV)/.learn: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing zktrace with PyTorch (once, a minute or two)"
+	@$(PIP) -e '.[learn]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing zktrace with its test tools (once, a minute or two)"
 	@$(PIP) -e '.[learn,federation,dev]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.learn

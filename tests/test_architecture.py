@@ -40,9 +40,11 @@ ONLY = {
         "models",
         "readouts",
         "registry",
+        "evidence",
     },
     "report": set(ORDER) - {"service", "cli", "attacks"},
 }
+STORES = SOURCE / "registry" / "stores"  # the one place that knows a database
 HEAVY = ("torch", "flwr", "sqlalchemy", "fastapi", "matplotlib", "ray")
 
 
@@ -93,10 +95,26 @@ def test_a_light_room_loads_nothing_heavy(room: str) -> None:
     modules = [
         ".".join(("zktrace", *path.relative_to(SOURCE).with_suffix("").parts))
         for path in FILES
-        if room_of(path) == room and path.stem != "__init__"
+        if room_of(path) == room and path.stem != "__init__" and STORES not in path.parents
     ]
     loaded = fresh(f"import sys, {', '.join(modules)}; print(*sorted(sys.modules))").split()
     assert not set(HEAVY) & {name.split(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_stores_know_a_database(path: Path) -> None:
+    named = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert STORES in path.parents or not {"sqlalchemy", "psycopg", "sqlite3"} & named
 
 
 def test_help_and_import_load_no_numpy() -> None:

@@ -6,13 +6,17 @@
     │   │   ├── MalformedKey
     │   │   ├── MalformedProof
     │   │   ├── MalformedComponent
-    │   │   └── MalformedModel
+    │   │   ├── MalformedModel
+    │   │   └── MalformedEvidence
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
     │   └── Refused               a file that would be overwritten, a path that is not there
+    ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
         ├── InvalidProof          names the round and the check that failed
-        └── InvalidCertificate    a bound that does not hold, or is about something else
+        ├── InvalidLog            a registry whose entries, order or hashes do not hold
+        ├── InvalidCertificate    a bound that does not hold, or is about something else
+        └── EvidenceRejected      names the judge's step and the two facts that disagree
 
 `except Error` catches all of ours and nothing else. Messages are one line, for a person.
 """
@@ -48,6 +52,10 @@ class MalformedModel(MalformedFile):
     """Not a model file that can be read without executing anything."""
 
 
+class MalformedEvidence(MalformedFile):
+    """Not an evidence file of this version."""
+
+
 class LimitExceeded(InputError):
     """A size beyond a declared bound. Raised before anything of that size is allocated."""
 
@@ -58,6 +66,10 @@ class UnknownParameters(InputError):
 
 class Refused(InputError):
     """An operation on a path that would lose something, or that has nothing to work on."""
+
+
+class FederationFailed(Error):
+    """Processes of a federation that did not start, did not answer, or ended without a result."""
 
 
 class Rejected(Error):
@@ -77,5 +89,19 @@ class InvalidProof(Rejected):
         self.reason = reason
 
 
+class InvalidLog(Rejected):
+    """A registry's log that breaks its own rules, or does not have the head it should have."""
+
+
 class InvalidCertificate(Rejected):
     """A certificate whose inequality does not hold on the arrays it is checked against."""
+
+
+class EvidenceRejected(Rejected):
+    """Evidence that does not hold: which of the judge's steps failed, and what disagrees."""
+
+    def __init__(self, *, step: int, title: str, reason: str) -> None:
+        super().__init__(f"step {step}, {title}: {reason}")
+        self.step = step
+        self.title = title
+        self.reason = reason

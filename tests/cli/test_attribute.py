@@ -1,12 +1,15 @@
 """`zktrace attribute` on a model that carries two stations' codewords."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from zktrace.cli.app import run
+from zktrace.cli.attribute import heat_text
 from zktrace.credentials import PublicKey
 from zktrace.models import save_model
 from zktrace.readouts.identity import IdentityCodebook
@@ -56,6 +59,38 @@ def test_another_codebook_reads_chance(here: Path, capsys: pytest.CaptureFixture
     arguments = ["attribute", "model.safetensors", *public("alpha", "bravo", "carol"), "--codebook", "other"]
     assert run([*arguments, "--json"]) == 0
     assert abs(json.loads(capsys.readouterr().out)["self_agreement"] - 0.5) < 0.15
+
+
+def test_a_report_has_table_and_heat_map(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["attribute", "model.safetensors", *public("alpha", "bravo", "carol")]
+    assert run([*arguments, "--report", "marks.html", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"] == "marks.html"
+    document = (here / "marks.html").read_text()
+    assert "Agreement of components and codewords" in document
+    assert document.count("alpha") >= 4  # row, column, table, attributed to
+    assert run([*arguments, "--report", "marks.html"]) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert run([*arguments, "--report", "marks.html", "--force"]) == 0
+    assert "marks.html" in capsys.readouterr().out
+
+
+def test_the_map_of_a_terminal(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert heat_text([[1.0, 0.5], [0.65, 0.97]], ["a", "bc"]).split("\n")[1:3] == ["a   ██· ", "bc  ░░██"]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run(["attribute", "model.safetensors", *public("alpha", "bravo", "carol")]) == 0
+    shown = capsys.readouterr().out
+    assert "alpha  ██" in shown
+    assert run(["attribute", "model.safetensors", *public("alpha", "bravo", "carol"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+
+
+def test_neither_reading_nor_drawing_needs_torch(here: Path) -> None:
+    arguments = ["attribute", "model.safetensors", *public("alpha", "bravo"), "--report", "r.html", "--force"]
+    code = f"import sys; from zktrace.cli.app import run; assert run({arguments!r}) == 0; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "torch" not in done.stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from federation import small
 from zktrace.errors import InputError, Refused
+from zktrace.federation import run as run_module
 from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.run import read_marks, run
+from zktrace.federation.server import RoundReport
 from zktrace.federation.spec import RunSpec, State, load_data
 from zktrace.federation.workers import worker_engine
 from zktrace.models import model_digest, open_model
@@ -40,6 +42,49 @@ def test_one_process_and_workers_end_in_the_same_weights(tmp_path: Path) -> None
     lines = [json.loads(line) for line in (tmp_path / "0" / "log.jsonl").read_text().splitlines()]
     assert [line["round"] for line in lines] == [0, 1]
     assert lines[0]["trained"] == [0, 1, 2]
+    assert all(0 <= line["attribution"] <= 1 and 0 <= line["held_out"] <= 1 for line in lines)
+    assert (tmp_path / "0" / "log.jsonl").read_bytes() == (tmp_path / "2" / "log.jsonl").read_bytes()
+    matrix = np.array(json.loads((tmp_path / "0" / "agreement.json").read_text())["agreement"])
+    assert matrix.shape == (3, 3)
+    assert matrix.diagonal().mean() == pytest.approx(results[0]["marks"]["self_agreement"])
+
+
+def test_watching_held_out_episodes_changes_no_weight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained(small.spec(), tmp_path / "watched")
+    monkeypatch.setattr(run_module, "_held_out", lambda spec: lambda state: None)
+    trained(small.spec(), tmp_path / "unwatched")
+    assert digest(tmp_path / "watched") == digest(tmp_path / "unwatched")
+    line = json.loads((tmp_path / "unwatched" / "log.jsonl").read_text().splitlines()[0])
+    assert line["held_out"] is None
+
+
+def test_a_split_without_enough_validation_is_not_watched(tmp_path: Path) -> None:
+    spec = small.spec(small.preset(rounds=1))
+    dataset, plan = load_data(spec)
+    few = replace(plan, split=replace(plan.split, validation=plan.split.validation[:5]))
+    seen: list[object] = []
+    with pytest.MonkeyPatch.context() as patch, worker_engine(spec, workers=0) as engine:
+        patch.setattr(run_module, "load_data", lambda _: (dataset, few))
+        run(spec, tmp_path, engine, progress=seen.append)
+    assert [each.held_out for each in seen if isinstance(each, RoundReport)] == [None]
+
+
+def test_a_reason_that_speaks_of_nan_is_logged_as_it_is() -> None:
+    report = RoundReport(
+        round=0,
+        asked=(0,),
+        trained=(),
+        absent={},
+        excluded={0: "NaN in 'bn1.weight'"},
+        loss=float("nan"),
+        penalty=float("nan"),
+        accuracy=float("nan"),
+    )
+    line = run_module._line(report)
+    assert line["excluded"] == {"0": "NaN in 'bn1.weight'"}
+    assert line["loss"] is line["accuracy"] is line["attribution"] is None
 
 
 def test_another_seed_ends_elsewhere(tmp_path: Path) -> None:
@@ -52,6 +97,7 @@ COMMAND = """
 import sys
 from pathlib import Path
 from federation import small
+from zktrace.federation import run as run_module
 from zktrace.federation.run import run
 from zktrace.federation.workers import worker_engine
 spec = small.spec(small.preset(rounds=4))

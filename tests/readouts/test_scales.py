@@ -6,7 +6,7 @@ import pytest
 from zktrace.certificates.identity import agreement, cross_talk, radius_check
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Directions
-from zktrace.readouts.identity import IdentityCodebook
+from zktrace.readouts.identity import IdentityCodebook, read_component
 from zktrace.readouts.scales import ScaleCarrier, gather, scale_names
 
 
@@ -107,3 +107,13 @@ def test_centred_marks_ignore_the_mean_of_a_layer_and_raw_ones_do_not() -> None:
     assert (raw.block(0) == raw.directions.block(0, 8)).all()
     with pytest.raises(InputError, match="120 BatchNorm scales in 6 layers, the codebook 120 in 5"):
         IdentityCodebook(stations=2, bits=8, layers=(24,) * 5).read(arrays)
+
+
+def test_a_station_reads_its_own_block_whatever_the_roster_and_the_prefix() -> None:
+    arrays = model(np.random.default_rng(5))
+    book = IdentityCodebook(stations=4, bits=16, layers=(20,) * 6)
+    renamed = {f"module.{name}": array for name, array in arrays.items()}
+    for row in range(4):
+        expected = np.packbits(book.extract(arrays)[row]).tobytes()
+        assert read_component(arrays, row=row, bits=16) == expected
+        assert read_component(renamed, row=row, bits=16) == expected

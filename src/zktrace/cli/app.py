@@ -1,7 +1,7 @@
 """The command tree and what happens when a command fails.
 
 Exit codes: 0 done or upheld, 1 examined and rejected, 2 usage or unreadable input, 70 a fault of ours,
-130 interrupted, 141 nobody reads the output.
+130 interrupted, 141 nobody reads the output. `trace` alone also has 3 (a lead) and 4 (no evidence).
 """
 
 import os
@@ -15,7 +15,22 @@ import click
 import typer
 
 import zktrace
-from zktrace.cli import attribute, bounds, credential, data, demo, model, output, train
+from zktrace.cli import (
+    attack,
+    attribute,
+    bounds,
+    credential,
+    data,
+    demo,
+    dispatch,
+    model,
+    output,
+    registry,
+    report,
+    study,
+    trace,
+    train,
+)
 from zktrace.errors import Error, InputError
 
 INTERNAL = 70
@@ -32,8 +47,21 @@ app.add_typer(credential.app, name="credential")
 app.add_typer(model.app, name="model")
 app.add_typer(bounds.app, name="bounds")
 app.add_typer(data.app, name="data")
+app.add_typer(registry.log, name="log")
+app.add_typer(registry.app, name="registry")
+app.command("init")(registry.init)
+app.command("enrol")(registry.enrol)
+app.command("stations")(registry.stations)
+app.command("revoke")(registry.revoke)
+app.command("release")(dispatch.release)
+app.command("dispatch")(dispatch.dispatch)
+app.add_typer(attack.app, name="attack")
 app.command("attribute")(attribute.attribute)
 app.command("train")(train.train)
+app.command("report")(report.report)
+app.command("trace")(trace.trace)
+app.command("judge")(trace.judge)
+app.add_typer(study.app, name="study")
 app.command("demo")(demo.demo)
 
 

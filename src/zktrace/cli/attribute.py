@@ -1,12 +1,20 @@
 """`zktrace attribute`: which credentials are represented in a shared model. Needs no torch."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zktrace.cli.output import Json, emit
 from zktrace.errors import InputError
+
+if TYPE_CHECKING:
+    from zktrace.report.attribution import AttributionReport
+
+_SHADES = ((0.95, "██"), (0.8, "▓▓"), (0.7, "▒▒"), (0.6, "░░"), (0.0, "· "))
+_MAP_LIMIT = 32  # stations whose map still fits a terminal
 
 
 def attribute(
@@ -20,21 +28,43 @@ def attribute(
     raw: Annotated[
         bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write an HTML report with table and heat map.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
     as_json: Json = False,
 ) -> None:
     """Read every station's component from a model's BatchNorm scales and compare it with all codewords.
 
     A match is statistical evidence of a codeword, not of its holder: public marks can be copied.
     """
+    from zktrace.primitives.files import write_atomic
+    from zktrace.report.attribution import attribution_html
+
+    found = read_attribution(model, public, bits=bits, seed=seed.encode(), raw=raw)
+    facts: dict[str, object] = {"ok": True, **found.as_dict()}
+    text = _table(found) + _map(found)
+    if report is not None:
+        write_atomic(report, attribution_html(found).encode(), replace=force)
+        facts["report"] = str(report)
+        text += f"\n{report}"
+    emit(facts, as_json=as_json, text=text)
+
+
+def read_attribution(
+    model: Path, public: Sequence[Path], *, bits: int, seed: bytes = b"", raw: bool = False
+) -> "AttributionReport":
+    """Components of all stations in a model file, against the codewords of their public keys."""
     import numpy as np
 
     from zktrace.certificates.identity import agreement, cross_talk, radius_check
     from zktrace.credentials import PublicKey
     from zktrace.credentials.keys import FILE_LIMIT
-    from zktrace.models import open_model
+    from zktrace.models import model_digest, open_model
     from zktrace.primitives.files import read_bounded
     from zktrace.readouts.identity import DEFAULT_SEED, IdentityCodebook
     from zktrace.readouts.scales import layer_sizes
+    from zktrace.report.attribution import AttributionReport, StationMark
 
     if len(public) < 2:
         raise InputError("attribution compares at least two stations: give --public twice or more")
@@ -43,48 +73,72 @@ def attribute(
     packed = np.array([list(key.codeword(bits)) for key in keys], dtype=np.uint8)
     words = np.unpackbits(packed, axis=1, count=bits)
     book = IdentityCodebook(
-        stations=len(keys),
-        bits=bits,
-        layers=layer_sizes(arrays),
-        raw=raw,
-        seed=seed.encode() or DEFAULT_SEED,
+        stations=len(keys), bits=bits, layers=layer_sizes(arrays), raw=raw, seed=seed or DEFAULT_SEED
     )
     extracted = book.extract(arrays)
     matrix, check = agreement(extracted, words), radius_check(extracted, words)
     names = [path.stem for path in public]
-    stations: list[dict[str, object]] = [
-        {
-            "station": name,
-            "agreement": float(matrix[i, i]),
-            "best_other": float(np.delete(matrix[i], i).max()),
-            "attributed": None if check.attributed[i] is None else names[check.attributed[i] or 0],
-            "distance": check.distances[i],
-            "within_radius": check.within[i],
-        }
+    stations = tuple(
+        StationMark(
+            station=name,
+            agreement=float(matrix[i, i]),
+            best_other=float(np.delete(matrix[i], i).max()),
+            attributed=None if check.attributed[i] is None else names[check.attributed[i] or 0],
+            distance=check.distances[i],
+            within_radius=check.within[i],
+        )
         for i, name in enumerate(names)
-    ]
-    facts = {
-        "ok": True,
-        "stations": stations,
-        "attribution": check.correct / len(names),
-        "self_agreement": float(matrix.diagonal().mean()),
-        "cross_talk": cross_talk(matrix),
-        "codeword_distance": check.min_distance,
-    }
-    emit(facts, as_json=as_json, text=_table(stations, facts))
+    )
+    return AttributionReport(
+        model=model.name,
+        digest=model_digest(arrays).hex(),
+        bits=bits,
+        stations=stations,
+        matrix=tuple(tuple(row) for row in matrix.tolist()),
+        attribution=check.correct / len(names),
+        self_agreement=float(matrix.diagonal().mean()),
+        cross_talk=cross_talk(matrix),
+        codeword_distance=check.min_distance,
+    )
 
 
-def _table(stations: list[dict[str, object]], facts: dict[str, object]) -> str:
-    width = max(len(str(row["station"])) for row in stations)
+def _table(found: "AttributionReport") -> str:
+    width = max(len(each.station) for each in found.stations)
     lines = [f"{'station':<{width}}  agrees  best other  attributed to"]
-    for row in stations:
-        named = row["attributed"] or "several"
-        proved = "" if not row["within_radius"] else ", proved by its distance"
+    for each in found.stations:
+        named = each.attributed or "several"
+        proved = "" if not each.within_radius else ", proved by its distance"
         lines.append(
-            f"{row['station']:<{width}}  {row['agreement']:6.3f}  {row['best_other']:10.3f}  {named}{proved}"
+            f"{each.station:<{width}}  {each.agreement:6.3f}  {each.best_other:10.3f}  {named}{proved}"
         )
     lines.append(
-        f"attributed to themselves: {facts['attribution']:.1%}; agreement {facts['self_agreement']:.3f} "
-        f"with the own codeword, {facts['cross_talk']:.3f} with others"
+        f"attributed to themselves: {found.attribution:.1%}; agreement {found.self_agreement:.3f} "
+        f"with the own codeword, {found.cross_talk:.3f} with others"
     )
     return "\n".join(lines)
+
+
+def _map(found: "AttributionReport") -> str:
+    """Stations x codewords in shades, on a terminal that can show it."""
+    if not sys.stdout.isatty() or len(found.matrix) > _MAP_LIMIT:
+        return ""
+    try:
+        "".join(shade for _, shade in _SHADES).encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return ""
+    return "\n" + heat_text(found.matrix, [each.station for each in found.stations])
+
+
+def heat_text(matrix: Sequence[Sequence[float]], names: Sequence[str]) -> str:
+    """The heat map of agreement in characters."""
+    width = min(20, max(len(name) for name in names))
+    rows = [
+        f"{name[:width]:<{width}}  " + "".join(_shade(value) for value in values)
+        for name, values in zip(names, matrix, strict=True)
+    ]
+    key = "  ".join(f"{shade.strip()} from {least:g}" for least, shade in _SHADES[:-1])
+    return "\n".join(["components (rows) and codewords (columns)", *rows, key])
+
+
+def _shade(value: float) -> str:
+    return next((shade for least, shade in _SHADES if value >= least), "? ")

@@ -104,6 +104,33 @@ def show(
 
 
 @app.command()
+def component(
+    model: Annotated[Path, typer.Argument(help="The model: safetensors, npz or torch zip.")],
+    station: Annotated[str, typer.Option("--station", help="Whose block of the public codebook to read.")],
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", help="The registry whose setup counts (default: found).")
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read a station's identity bits from a model, as `prove` and `verify` take them with --component."""
+    from zktrace.cli.registry import workspace_at
+    from zktrace.credentials import Component, PublicKey
+    from zktrace.models import open_model
+    from zktrace.readouts.identity import read_component
+
+    ledger = workspace_at(workspace).registry.ledger()
+    enrolment, bits = ledger.station(station).enrolment, ledger.setup.identity_bits
+    packed = read_component(open_model(model), row=enrolment.row, bits=bits, raw=raw)
+    found = Component(bits=bits, packed=packed)
+    distance = found.distance(PublicKey.from_bytes(enrolment.public_key))
+    facts = {"ok": True, "component": found.to_text().strip(), "differs": distance, "bits": bits}
+    emit(facts, as_json=as_json, text=found.to_text().strip())
+
+
+@app.command()
 def prove(
     key: Annotated[Path, typer.Option("--key", help="The secret key.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the proof.")],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.errors import Error, InvalidProof
+from zktrace.errors import Error, EvidenceRejected, InvalidProof
 from zktrace.primitives.text import one_line
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
@@ -22,7 +22,10 @@ def say(text: str) -> None:
 
 def emit(facts: Mapping[str, object], *, as_json: bool, text: str) -> None:
     """The result of a command: `facts` as JSON, or `text`."""
-    say(json.dumps(facts, sort_keys=True) if as_json else text)
+    if as_json:
+        sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")  # ASCII, one line, never cut
+    else:
+        say(text)
 
 
 def complain(error: Error, *, as_json: bool) -> None:
@@ -35,4 +38,6 @@ def complain(error: Error, *, as_json: bool) -> None:
         facts: dict[str, object] = {"ok": False, "error": type(error).__name__, "message": message}
         if isinstance(error, InvalidProof):
             facts |= {"check": error.check, "round": error.round}
+        if isinstance(error, EvidenceRejected):
+            facts |= {"step": error.step, "title": error.title, "reason": one_line(error.reason, limit=2000)}
         say(json.dumps(facts, sort_keys=True))

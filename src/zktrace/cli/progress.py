@@ -2,22 +2,72 @@
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from zktrace.federation.run import Progress
+    from zktrace.federation.server import RoundReport
     from zktrace.learning.presets import Preset
 
 
 @contextmanager
-def training_progress(preset: "Preset") -> Iterator["Progress"]:
-    """Bars for epochs and rounds, with the loss and accuracy of the last one."""
+def training_progress(preset: "Preset", *, console: "Console | None" = None) -> Iterator["Progress"]:
+    """Bars for epochs and rounds; above them, a line for every round that ends."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from zktrace.federation.server import RoundReport
+
+    shown = console or Console(file=sys.stderr)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=shown, disable=not shown.is_terminal) as bars:
+        epochs = bars.add_task("pre-training", total=preset.pretraining.epochs, note="")
+        rounds = bars.add_task("rounds", total=preset.federation.rounds, note="")
+
+        def show(report: object) -> None:
+            if isinstance(report, RoundReport):
+                bars.update(epochs, completed=preset.pretraining.epochs)
+                bars.update(rounds, completed=report.round + 1)
+                if shown.is_terminal:
+                    shown.print(round_line(report), markup=False, highlight=False)
+            else:
+                loss, right = (getattr(report, name, math.nan) for name in ("loss", "accuracy"))
+                note = f"loss {loss:.3f}, accuracy {right:.1%}"
+                bars.update(epochs, completed=getattr(report, "epoch", 0), note=note)
+
+        yield show
+
+
+def round_line(report: "RoundReport") -> str:
+    """A round in one line."""
+    parts = [f"round {report.round + 1:>3}"]
+    if report.trained:
+        parts += [f"loss {report.loss:.4f}", f"accuracy {report.accuracy:.1%}"]
+    if report.held_out is not None:
+        parts.append(f"held out {report.held_out:.1%}")
+    if report.attribution is not None:
+        parts.append(f"attributed {report.attribution:.0%}")
+    left_out = len(report.absent) + len(report.excluded)
+    if left_out:
+        parts.append(f"{left_out} left out")
+    return "  ".join(parts)
+
+
+@contextmanager
+def named_progress(what: str, total: int) -> Iterator[Callable[[str, float], None]]:
+    """One bar over `total` named things; each reports the share of its own work that is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
@@ -27,17 +77,30 @@ def training_progress(preset: "Preset") -> Iterator["Progress"]:
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty()) as bars:
-        epochs = bars.add_task("pre-training", total=preset.pretraining.epochs, note="")
-        rounds = bars.add_task("rounds", total=preset.federation.rounds, note="")
+        task = bars.add_task(what, total=total, note="")
+        done: set[str] = set()
 
-        def show(report: object) -> None:
-            if isinstance(report, RoundReport):
-                left_out = len(report.absent) + len(report.excluded)
-                note = f"loss {report.loss:.3f}, accuracy {report.accuracy:.3f}"
-                note += f", {left_out} left out" if left_out else ""
-                bars.update(rounds, completed=report.round + 1, note=note)
-            else:
-                loss = getattr(report, "loss", math.nan)
-                bars.update(epochs, completed=getattr(report, "epoch", 0), note=f"loss {loss:.3f}")
+        def show(name: str, share: float) -> None:
+            if share >= 1.0:
+                done.add(name)
+            bars.update(task, completed=len(done), note=name if share >= 1.0 else f"{name} {share:.0%}")
+
+        yield show
+
+
+@contextmanager
+def counted_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for every kind of thing that is counted: what, how many are done, of how many."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty()) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
 
         yield show

@@ -1,5 +1,6 @@
 """`zktrace train`: a federation with identity marks, on this machine or on Flower."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zktrace.cli.output import Json, emit
-from zktrace.errors import InputError
+from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
     from zktrace.credentials import PublicKey
@@ -74,8 +75,10 @@ def train(
     from dataclasses import replace
 
     from zktrace.cli.progress import training_progress
+    from zktrace.cli.report import write_training_report
     from zktrace.credentials import PublicKey
     from zktrace.credentials.keys import FILE_LIMIT
+    from zktrace.federation.roster import experimental_roster
     from zktrace.federation.spec import RunSpec
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
@@ -90,7 +93,7 @@ def train(
         if len(keys) != clients:
             raise InputError(f"{len(keys)} public keys for {clients} stations: give --public {clients} times")
     else:
-        keys = [_experimental(seed, station) for station in range(clients)]
+        keys = experimental_roster(seed, clients)
     spec = RunSpec(
         preset=chosen,
         seed=seed,
@@ -113,6 +116,7 @@ def train(
             place = _place(address, root_certificates, node_key or [])
             result = _on_flower(spec, out, place, round_timeout, resume=resume, progress=progress)
     _write_keys(out / "stations", keys)
+    report = write_training_report(out)
     marks = result["marks"]
     text = f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"
     if marks is not None:
@@ -120,7 +124,8 @@ def train(
             f"\n{marks['attribution']:.0%} of the stations attributed, agreement "
             f"{marks['self_agreement']:.3f} with the own codeword and {marks['cross_talk']:.3f} with others"
         )
-    emit({"ok": True, **result}, as_json=as_json, text=text)
+    text += f"\n{report}"
+    emit({"ok": True, **result, "report": str(report)}, as_json=as_json, text=text)
 
 
 def _locally(
@@ -175,6 +180,8 @@ def _prepare(path: Path, spec: "RunSpec", node_keys: list[Path]) -> None:
     _need_flower()
     from zktrace.federation.flower.runfile import write_run_file
 
+    if os.path.lexists(path):
+        raise Refused(f"{path}: exists already; remove it or name another file")
     write_run_file(path, spec, nodes=_lines(node_keys))
 
 
@@ -190,16 +197,6 @@ def _lines(paths: list[Path]) -> tuple[str, ...]:
     from zktrace.primitives.files import read_bounded
 
     return tuple(read_bounded(path, limit=1 << 14).decode(errors="replace").strip() for path in paths)
-
-
-def _experimental(seed: int, station: int) -> "PublicKey":
-    """The public key of a study's station: anybody can derive its secret from the seed."""
-    from zktrace.credentials import SecretKey
-    from zktrace.primitives.shake import Shake
-
-    stream = Shake("zkt-experiment-v1/station", seed.to_bytes(16, "big"), station.to_bytes(4, "big"))
-    halves = iter((stream.digest(64)[:32], stream.digest(64)[32:]))
-    return SecretKey.generate(entropy=lambda _: next(halves)).public
 
 
 def _write_keys(folder: Path, keys: list["PublicKey"]) -> None:

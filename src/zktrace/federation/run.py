@@ -5,6 +5,7 @@
     rounds.safetensors       checkpoint after every round
     log.jsonl                one line a round
     model.safetensors        the shared model
+    agreement.json           every station's component against every codeword
     result.json              accuracy, attribution, and where they came from
 
 Every file is written whole. A run that was killed goes on where its last epoch or round ended, and ends in
@@ -12,9 +13,10 @@ the same weights.
 """
 
 import json
+import math
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,8 @@ from zktrace.models import save_model
 from zktrace.primitives.files import write_atomic
 from zktrace.readouts.scales import gather, layer_sizes
 
-_PRETRAINING, _TESTING = 5, 6  # purposes of randomness
+_PRETRAINING, _TESTING, _WATCHING = 5, 6, 7  # purposes of randomness
+_WATCHED, _GLANCES = 600, 20  # validation samples, at most, and episodes on them after every round
 _KIND = "federation"
 
 Progress = Callable[[EpochReport | RoundReport], None]
@@ -71,6 +74,7 @@ def run(
         state, log = _rounds(spec, folder, engine, initial, report)
         save_model(folder / "model.safetensors", state, replace=True)
         result = _result(spec, initial, state, log)
+        _write_agreement(spec, folder, state)
     write_atomic(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode(), replace=True)
     return result
 
@@ -126,12 +130,15 @@ def _rounds(
         if saved.facts.get("spec") != spec.digest():
             raise InputError(f"{path}: a checkpoint of another run")
         state, log = saved.group("model"), list(saved.facts["log"])
+    watch = _held_out(spec)
     for number in range(len(log), spec.preset.federation.rounds):
         asked = participants(spec, number)
         state, found = conclude(spec, number, state, asked, engine(number, asked, state))
         marks = read_marks(spec, initial, state)
-        line = found.as_dict() | ({} if marks is None else {"attribution": marks.attribution})
-        log.append(json.loads(json.dumps(line, allow_nan=True).replace("NaN", "null")))
+        found = replace(
+            found, attribution=None if marks is None else marks.attribution, held_out=watch(state)
+        )
+        log.append(_line(found))
         save_checkpoint(
             path,
             Checkpoint(
@@ -142,6 +149,49 @@ def _rounds(
         write_atomic(folder / "log.jsonl", lines.encode(), replace=True)
         report(found)
     return state, log
+
+
+def _line(found: RoundReport) -> dict[str, Any]:
+    """A round as JSON keeps it: text for keys, null for a mean over nobody."""
+    values = {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in found.as_dict().items()
+    }
+    line: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
+    return line
+
+
+def _held_out(spec: RunSpec) -> Callable[[State], float | None]:
+    """Accuracy on the same few validation episodes after every round; None where the split has too few.
+
+    It draws from a generator of its own, so that a run with it ends in the weights of a run without.
+    """
+    dataset, plan = load_data(spec)
+    shape = spec.preset.evaluation.shape
+    labels = dataset.labels[plan.split.validation]
+    share = max(shape.needed, _WATCHED // dataset.classes)
+    kept = [np.flatnonzero(labels == each)[:share] for each in range(dataset.classes)]
+    chosen = plan.split.validation[np.sort(np.concatenate(kept))]
+    if not can_form(dataset.labels[chosen], shape):
+        return lambda _: None
+    model = build_model(spec, dataset.shape[0])
+    images, truth = dataset.take(chosen)
+
+    def accuracy(state: State) -> float:
+        load_state(model, state)
+        features = embed(model, images)
+        return episode_accuracy(features, truth, shape, spec.rng(_WATCHING), episodes=_GLANCES).mean
+
+    return accuracy
+
+
+def _write_agreement(spec: RunSpec, folder: Path, state: State) -> None:
+    """The matrix behind the marks, for the report."""
+    if len(spec.words) < 2:
+        return
+    matrix = agreement(spec.codebook(layer_sizes(state)).extract(state), spec.codewords())
+    text = json.dumps({"agreement": matrix.tolist()}) + "\n"
+    write_atomic(folder / "agreement.json", text.encode(), replace=True)
 
 
 def read_marks(spec: RunSpec, initial: State, state: State) -> Marks | None:

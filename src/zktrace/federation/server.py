@@ -24,6 +24,8 @@ class RoundReport:
     loss: float  # sample-weighted means over those who trained; NaN if nobody did
     penalty: float
     accuracy: float  # on their own training episodes
+    attribution: float | None = None  # share of the stations that are attributed to themselves afterwards
+    held_out: float | None = None  # accuracy on a few validation episodes afterwards
 
     def as_dict(self) -> dict[str, Any]:
         """For a line of the log."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes
+from zktrace.readouts.suspects import plain
 
 Words = NDArray[np.uint8]  # (stations, bits), entries 0 and 1
 
@@ -63,3 +64,10 @@ class IdentityCodebook:
     def extract(self, arrays: Arrays) -> Words:
         """h: the bits read from a model, a row for each station."""
         return (self.read(arrays) > 0).astype(np.uint8)
+
+
+def read_component(arrays: Arrays, *, row: int, bits: int, raw: bool = False) -> bytes:
+    """One station's bits of a model under whatever names it came, packed. The roster's size plays no part."""
+    state = plain(arrays)
+    book = IdentityCodebook(stations=row + 1, bits=bits, layers=layer_sizes(state), raw=raw)
+    return np.packbits(book.block(row) @ gather(state) > 0).tobytes()

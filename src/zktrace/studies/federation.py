@@ -1,7 +1,7 @@
 """The federation with and without marks: attribution, agreement, accuracy (`tab:attribution`)."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,34 +56,30 @@ def trials(preset: Preset, datasets: list[str], seeds: list[int]) -> Iterator[Fe
             yield FederationTrial(preset=control, seed=seed)
 
 
-def study(
-    wanted: list[FederationTrial],
+def perform(
+    trial: FederationTrial,
     rows: Rows,
     *,
+    siblings: Iterable[FederationTrial] = (),
     work: Path,
     cifar10: Path | None = None,
     cache: Path | None = None,
-    progress: Callable[[FederationTrial], Progress] | None = None,
-) -> list[Row]:
-    """Run what has no row yet; runs that were interrupted go on in their folders below `work`."""
-    done = rows.done()
-    made = []
-    for trial in wanted:
-        if trial_id(trial.facts()) in done:
-            continue
-        spec = trial.spec(cifar10=cifar10, cache=cache)
-        folder = work / trial.folder
-        _share_pretraining(trial, wanted, work)
-        with worker_engine(spec) as engine:
-            report = None if progress is None else progress(trial)
-            made.append(rows.add(trial.facts(), run(spec, folder, engine, resume=True, progress=report)))
-    return made
+    progress: Progress | None = None,
+) -> Row | None:
+    """Run a trial and save its row, unless it has one; an interrupted run goes on in its folder."""
+    if trial_id(trial.facts()) in rows.done():
+        return None
+    spec = trial.spec(cifar10=cifar10, cache=cache)
+    _share_pretraining(trial, siblings, work)
+    with worker_engine(spec) as engine:
+        outcome = run(spec, work / trial.folder, engine, resume=True, progress=progress)
+    return rows.add(trial.facts(), outcome)
 
 
-def _share_pretraining(trial: FederationTrial, wanted: list[FederationTrial], work: Path) -> None:
+def _share_pretraining(trial: FederationTrial, siblings: Iterable[FederationTrial], work: Path) -> None:
     """Pre-training knows nothing of marks: a control takes over what the marked run has of it."""
     own = work / trial.folder / _PRETRAINED
-    for other in wanted:
+    for other in siblings:
         same = (other.seed, other.preset.data) == (trial.seed, trial.preset.data)
         theirs = work / other.folder / _PRETRAINED
         if same and other != trial and theirs.exists() and not own.exists():

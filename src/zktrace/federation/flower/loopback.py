@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from zktrace.errors import Error
+from zktrace.errors import FederationFailed
 from zktrace.federation.flower.runfile import RunFile
 from zktrace.federation.flower.superlink import FlowerClient, SuperLink, flower_environment
 from zktrace.federation.spec import RunSpec
@@ -80,7 +80,7 @@ class Process:
         """Raise if it has ended, with the end of what it said."""
         if not self.running():
             tail = " ".join(self._log.read_text(errors="replace").split())[-400:]
-            raise Error(f"{self._log.stem} ended with code {self._child.returncode}: {tail}")
+            raise FederationFailed(f"{self._log.stem} ended with code {self._child.returncode}: {tail}")
 
     def family(self) -> dict[int, str]:
         """Its processes and their command lines, by process id (Linux)."""
@@ -165,7 +165,7 @@ def _wait_for(process: Process, port: int) -> None:
         with suppress(OSError), socket.create_connection((_HOST, port), timeout=1):
             return
         time.sleep(0.2)
-    raise Error(f"the SuperLink does not listen after {_START_LIMIT:g} s")
+    raise FederationFailed(f"the SuperLink does not listen after {_START_LIMIT:g} s")
 
 
 def free_ports(count: int) -> list[int]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from zktrace.errors import Error, InputError, Refused
+from zktrace.errors import Error, FederationFailed, InputError, Refused
 from zktrace.federation.flower import QUIET
 from zktrace.federation.flower.engine import Patience
 from zktrace.federation.flower.runfile import RunFile
@@ -116,7 +116,7 @@ class FlowerClient:
                 timeout=_COMMAND_LIMIT,
             )
         except subprocess.TimeoutExpired as error:
-            raise Error(f"flwr {arguments[0]}: no answer within {_COMMAND_LIMIT:g} s") from error
+            raise FederationFailed(f"flwr {arguments[0]}: no answer within {_COMMAND_LIMIT:g} s") from error
         try:
             answer = json.loads(ran.stdout)
         except ValueError:
@@ -124,7 +124,7 @@ class FlowerClient:
         if not isinstance(answer, dict) or not answer.get("success"):
             told = answer.get("error-message") if isinstance(answer, dict) else None
             line = " ".join(str(told or ran.stderr or ran.stdout).split())
-            raise Error(f"flwr {arguments[0]}: {line[-400:] or 'failed without a word'}")
+            raise FederationFailed(f"flwr {arguments[0]}: {line[-400:] or 'failed without a word'}")
         return answer
 
 
@@ -196,7 +196,9 @@ class _Watch:
             if time.monotonic() - looked > _STATUS_INTERVAL:
                 status, looked = client.status(run), time.monotonic()
                 if status.startswith(_ENDED) and not outcome.exists():
-                    raise Error(f"run {run} ended on the SuperLink without a result ({status}): see its log")
+                    raise FederationFailed(
+                        f"run {run} ended on the SuperLink without a result ({status}): see its log"
+                    )
             time.sleep(0.5)
         self._report()
 
@@ -214,7 +216,7 @@ def _log_lines(path: Path) -> list[str]:
 
 def _report(line: Mapping[str, Any]) -> RoundReport:
     """A line of the log as the report that it was."""
-    values = {each.name: line[each.name] for each in fields(RoundReport)}
+    values: dict[str, Any] = {each.name: line.get(each.name) for each in fields(RoundReport)}
     for name in ("asked", "trained"):
         values[name] = tuple(values[name])
     for name in ("absent", "excluded"):

@@ -1,0 +1,114 @@
+"""Attacks on numbers alone (`sub:attack-protocol`): quantising, pruning, noise, resetting.
+
+The attacker sees a state dictionary as anybody does: a BatchNorm layer is what has a `running_var`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError
+
+State = Mapping[str, NDArray[Any]]
+NewState = dict[str, NDArray[Any]]
+
+STAGES: Final = ("stem", "layer1", "layer2", "layer3", "layer4")
+_VARIANCE: Final = ".running_var"
+
+
+def batch_norms(state: State) -> list[str]:
+    """The names of the BatchNorm layers that have scales."""
+    layers = [name.removesuffix(_VARIANCE) for name in state if name.endswith(_VARIANCE)]
+    found = sorted(name for name in layers if f"{name}.weight" in state)
+    if not found:
+        raise InputError("the model has no BatchNorm layers to attack")
+    return found
+
+
+def quantise_scales(state: State, *, bits: int) -> NewState:
+    """Attack 3: the scales of each layer rounded to 2^bits even steps between their least and greatest."""
+    names = {f"{layer}.weight" for layer in batch_norms(state)}
+    return _mapped(state, lambda name, array: _quantised(array, bits) if name in names else array)
+
+
+def quantise_all(state: State, *, bits: int) -> NewState:
+    """Every trained array of more than one number, scales included, rounded to 2^bits even steps each.
+
+    Running statistics stay: deployment tools fold them into the weights or keep them.
+    """
+
+    def each(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        trained = array.dtype.kind == "f" and array.size > 1 and ".running_" not in name
+        return _quantised(array, bits) if trained else array
+
+    return _mapped(state, each)
+
+
+def _quantised(array: NDArray[Any], bits: int) -> NDArray[Any]:
+    if not 1 <= bits <= 32:
+        raise InputError(f"{bits} bits: must be 1..32")
+    exact = array.astype(np.float64)
+    low, high = float(exact.min()), float(exact.max())
+    step = (high - low) / (2**bits - 1)
+    if not np.isfinite(step):
+        raise InputError("the model has numbers that are not finite")
+    return (low + step * np.round((exact - low) / step)).astype(array.dtype) if step > 0 else array.copy()
+
+
+def prune_scales(state: State, *, share: float, structured: bool = False) -> NewState:
+    """Attack 1: the smallest scales of the whole model become 0.
+
+    Structured, a channel goes as a whole: its shift and running mean become 0 too, its running variance 1.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"a share of {share}: must lie in 0..1")
+    layers = batch_norms(state)
+    sizes = np.concatenate([np.abs(state[f"{layer}.weight"].astype(np.float64)) for layer in layers])
+    gone = np.zeros(len(sizes), bool)
+    gone[np.argsort(sizes, kind="stable")[: round(share * len(sizes))]] = True
+    parts = np.split(gone, np.cumsum([len(state[f"{layer}.weight"]) for layer in layers])[:-1])
+    result = {name: array.copy() for name, array in state.items()}
+    for layer, part in zip(layers, parts, strict=True):
+        for kind, value in (("weight", 0), ("bias", 0), ("running_mean", 0), ("running_var", 1)):
+            if (structured or kind == "weight") and f"{layer}.{kind}" in result:
+                result[f"{layer}.{kind}"][part] = value
+    return result
+
+
+def noise_scales(state: State, *, sigma: float, rng: np.random.Generator) -> NewState:
+    """Attack 2: Gaussian noise of `sigma` times the standard deviation of all scales, on every scale."""
+    if not 0.0 <= sigma < np.inf:
+        raise InputError(f"noise of {sigma}: must be a number of at least 0")
+    layers = batch_norms(state)
+    spread = float(np.concatenate([state[f"{layer}.weight"].astype(np.float64) for layer in layers]).std())
+    names = {f"{layer}.weight" for layer in layers}
+
+    def each(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        if name not in names:
+            return array
+        return (array + sigma * spread * rng.standard_normal(array.shape)).astype(array.dtype)
+
+    return _mapped(state, each)
+
+
+def reset_scales(state: State, *, stages: Sequence[str]) -> NewState:
+    """Attack 6: the scales of chosen stages become 1, as before any training."""
+    for stage in stages:
+        if stage not in STAGES:
+            raise InputError(f"stage {stage!r} is not known; it is one of {', '.join(STAGES)}")
+    names = {f"{layer}.weight" for layer in batch_norms(state) if stage_of(layer) in stages}
+    return _mapped(state, lambda name, array: np.ones_like(array) if name in names else array)
+
+
+def stage_of(name: str) -> str:
+    """Where in a ResNet a layer stands: before the first stage, or in which."""
+    found = re.search(r"(?:^|\.)(layer[1-4])\.", name)
+    return found.group(1) if found else "stem"
+
+
+def _mapped(state: State, each: Callable[[str, NDArray[Any]], NDArray[Any]]) -> NewState:
+    """A new state, array by array in the state's order; nothing of the old one is shared."""
+    return {name: np.array(each(name, array)) for name, array in state.items()}

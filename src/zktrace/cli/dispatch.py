@@ -1,0 +1,225 @@
+"""`zktrace release` and `zktrace dispatch`: a shared model on record, and one marked copy a station."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zktrace.cli.output import Json, emit
+from zktrace.cli.registry import WorkspaceFolder, workspace_at
+from zktrace.errors import InputError
+
+if TYPE_CHECKING:
+    from zktrace.dispatch.cost import Cost
+    from zktrace.dispatch.dispatching import Copy
+    from zktrace.federation.spec import RunSpec
+    from zktrace.registry.workspace import Workspace
+
+
+class CarrierName(StrEnum):
+    """Where copies carry their rows."""
+
+    WEIGHT = "weight"
+    FEATURE = "feature"
+    BOTH = "both"
+
+
+class ProfileName(StrEnum):
+    """How copies are written and read."""
+
+    INFORMED = "informed"
+    PAPER = "paper"
+
+
+Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the run that made the data's split.")]
+
+
+def release(
+    model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
+    name: Annotated[str | None, typer.Option("--name", help="Default: r1, r2, ...")] = None,
+    carrier: Annotated[
+        CarrierName, typer.Option("--carrier", help="Where copies will carry their rows.")
+    ] = CarrierName.WEIGHT,
+    profile: Annotated[
+        ProfileName,
+        typer.Option(
+            "--profile", help="informed: read the difference to the shared model. paper: the suspect alone."
+        ),
+    ] = ProfileName.INFORMED,
+    proxy: Annotated[
+        str | None,
+        typer.Option(
+            "--proxy", help="Preset or TOML whose data the server holds; needed if copies are trained."
+        ),
+    ] = None,
+    cifar10: Cifar10 = None,
+    seed: Seed = 42,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Put a shared model on record, with how copies of it will be read. The model itself is not changed.
+
+    The weight carrier's informed copies are computed; all others are trained, on the proxy data, which the
+    release keeps: the validation part of the data, or a fixed fifth of the training part.
+    """
+    from zktrace.dispatch.releases import make_release, release_folder
+
+    place = workspace_at(workspace)
+    pool = None
+    if proxy is not None:
+        from zktrace.dispatch.proxy import proxy_pool
+
+        pool = proxy_pool(_spec(proxy, cifar10, seed))
+    carriers = ("weight", "feature") if carrier is CarrierName.BOTH else (carrier.value,)
+    made = make_release(place, model, carriers=carriers, profile=profile.value, name=name, pool=pool)
+    folder = release_folder(place, made.name).path
+    facts = {
+        "ok": True,
+        "release": made.name,
+        "model": made.model.hex(),
+        "carriers": list(carriers),
+        "profile": profile.value,
+        "proxy": None if pool is None else pool.note,
+        "folder": str(folder),
+        "head": place.registry.head().to_text(),
+    }
+    emit(
+        facts,
+        as_json=as_json,
+        text=f"{made.name}  {' and '.join(carriers)} carrier, {profile.value} profile\n{made.model.hex()}",
+    )
+
+
+def dispatch(
+    station: Annotated[
+        list[str] | None, typer.Option("--station", help="Who gets a copy; repeat it for several.")
+    ] = None,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="Every enrolled station, revoked ones aside.")
+    ] = False,
+    release: Annotated[str | None, typer.Option("--release", help="Default: the latest.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder of the copies. Default: copies/RELEASE in the workspace."),
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share", help="Weight carrier, informed: change of the scales, relative to their norm."
+        ),
+    ] = 0.03,
+    episodes: Annotated[
+        int, typer.Option("--episodes", min=1, help="Paper profile: episodes of a copy's training.")
+    ] = 300,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", help="Paper profile: of a copy's training.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Processes that train copies. Default: the cores.")
+    ] = None,
+    evaluate: Annotated[
+        str | None,
+        typer.Option(
+            "--evaluate", help="Preset or TOML on whose test data the copies' accuracy is measured."
+        ),
+    ] = None,
+    cifar10: Cifar10 = None,
+    seed: Seed = 42,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Write one marked copy a station and put it on record. The shared model stays as it is.
+
+    Copies that are there and on record are passed over: an interrupted dispatch is simply repeated.
+    """
+    from zktrace.cli.progress import named_progress
+    from zktrace.dispatch.copies import CopySettings
+    from zktrace.dispatch.dispatching import dispatch as dispatch_copies
+    from zktrace.dispatch.dispatching import latest, recipients
+
+    if everybody == bool(station):
+        raise InputError("name stations with --station, or give --all")
+    place = workspace_at(workspace)
+    ledger = place.registry.ledger()
+    chosen = latest(ledger) if release is None else ledger.release(release)
+    wanted = recipients(ledger, None if everybody else station)
+    spec = None if evaluate is None else _spec(evaluate, cifar10, seed)
+    settings = CopySettings(share=share, episodes=episodes, learning_rate=learning_rate)
+    with named_progress("copies", len(wanted)) as progress:
+        copies = list(
+            dispatch_copies(
+                place,
+                release=chosen.name,
+                stations=wanted,
+                out=out,
+                settings=settings,
+                jobs=jobs or _cores(),
+                progress=progress,
+            )
+        )
+    cost = None if spec is None or not copies else _cost(place, chosen.name, copies, spec)
+    made = sum(copy.made for copy in copies)
+    facts = {
+        "ok": True,
+        "release": chosen.name,
+        "copies": [
+            {
+                "station": copy.station,
+                "file": str(copy.path),
+                "digest": copy.digest.hex(),
+                "made": copy.made,
+                "accuracy": None if cost is None else cost.copies[copy.station].mean,
+            }
+            for copy in copies
+        ],
+        "made": made,
+        "accuracy": None if cost is None else cost.shared.mean,
+        "cost": None if cost is None else cost.mean,
+        "head": place.registry.head().to_text(),
+    }
+    emit(facts, as_json=as_json, text=_text(chosen.name, copies, made, cost))
+
+
+def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") -> str:
+    lines = [f"{copy.path}  {copy.station}{'' if copy.made else ', was there'}" for copy in copies]
+    lines.append(f"{made} copies of {release} made, {len(copies) - made} were there")
+    if cost is not None:
+        lines.append(
+            f"accuracy {cost.shared} shared; a copy loses {cost.mean:.2f} points on average, "
+            f"{cost.worst:.2f} at worst, on the same episodes"
+        )
+    return "\n".join(lines)
+
+
+def _cost(place: "Workspace", release: str, copies: "list[Copy]", spec: "RunSpec") -> "Cost":
+    from zktrace.dispatch.cost import copy_cost
+    from zktrace.dispatch.proxy import evaluation_samples
+    from zktrace.dispatch.releases import release_folder
+    from zktrace.models import open_model
+
+    images, labels = evaluation_samples(spec)
+    return copy_cost(
+        release_folder(place, release).shared(),
+        ((copy.station, open_model(copy.path)) for copy in copies),
+        images,
+        labels,
+        shape=spec.preset.evaluation.shape,
+        episodes=max(spec.preset.evaluation.episodes, 400),
+        seed=spec.seed,
+    )
+
+
+def _spec(preset: str, cifar10: Path | None, seed: int) -> "RunSpec":
+    from zktrace.federation.spec import RunSpec
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+
+    return RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,284 @@
+"""`zktrace init`, `enrol`, `stations`, `revoke`, `log`, `registry`: what was promised beforehand."""
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zktrace.cli.output import Json, emit
+from zktrace.errors import InputError
+
+if TYPE_CHECKING:
+    from zktrace.registry.log import Head
+    from zktrace.registry.workspace import Workspace
+
+log = typer.Typer(
+    help="The append-only log: its head, its proofs, and whether it still is what it was.",
+    no_args_is_help=True,
+)
+app = typer.Typer(help="The registry as a whole.", no_args_is_help=True)
+
+WorkspaceFolder = Annotated[
+    Path | None,
+    typer.Option("--workspace", help="The operator's folder (default: found upwards from here)."),
+]
+
+
+def workspace_at(folder: Path | None) -> "Workspace":
+    """The workspace that `--workspace` names, or the one around the current folder."""
+    from zktrace.registry.workspace import Workspace
+
+    return Workspace.find() if folder is None else Workspace.open(folder)
+
+
+def budget_option(text: str) -> Fraction:
+    """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
+    try:
+        found = Fraction(text) if len(text) <= 40 and abs(_exponent(text)) <= 30 else None
+    except (ValueError, ZeroDivisionError):
+        found = None
+    if found is None:
+        raise InputError(f"a budget is a number such as 0.01, 1e-3 or 1/100, not {text!r}")
+    return found
+
+
+def _exponent(text: str) -> int:
+    return int(text.lower().partition("e")[2] or 0)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="The new workspace: a new or empty folder.")],
+    title: Annotated[str | None, typer.Option("--title", help="What the federation is called.")] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            "--budget", help="Probability of ever naming an innocent, over all investigations together."
+        ),
+    ] = "0.01",
+    carrier: Annotated[
+        list[str] | None,
+        typer.Option("--carrier", help="Where copies carry their rows: weight, feature (default: both)."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", help="postgresql://USER@HOST/NAME instead of a file in the workspace."),
+    ] = None,
+    identity_bits: Annotated[
+        int, typer.Option("--identity-bits", min=8, max=65536, help="Length of a station's codeword.")
+    ] = 128,
+    as_json: Json = False,
+) -> None:
+    """Make a workspace: a code key, and a registry whose first entry commits to it.
+
+    A password is better left out of --database (PostgreSQL reads ~/.pgpass and PGPASSWORD).
+    """
+    from zktrace.registry.workspace import DEFAULT_CARRIERS, Workspace
+
+    made = Workspace.create(
+        folder,
+        title=title or folder.absolute().name or "federation",
+        budget=budget_option(budget),
+        carriers=carrier or DEFAULT_CARRIERS,
+        url=database,
+        identity_bits=identity_bits,
+    )
+    setup, head = made.registry.ledger().setup, made.registry.head()
+    facts = {
+        "ok": True,
+        "workspace": str(made.root),
+        "title": setup.title,
+        "budget": str(setup.budget),
+        "carriers": [each.carrier for each in setup.carriers],
+        "head": head.to_text(),
+    }
+    emit(
+        facts,
+        as_json=as_json,
+        text=f"{folder}  workspace of {setup.title!r}, false-accusation budget {setup.budget}\n"
+        f"{folder / 'secrets' / 'code.key'}  code key, keep it: no copy can be traced without it\n"
+        f"{head.to_text()}",
+    )
+
+
+def enrol(
+    name: Annotated[str, typer.Argument(help="Name of the station.")],
+    public: Annotated[Path, typer.Option("--public", help="Its public key.")],
+    workspace: WorkspaceFolder = None,
+    allow_test_params: Annotated[
+        bool,
+        typer.Option("--allow-test-params", help="Accept keys of the test-* sets, which anybody can forge."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Enrol a station: it gets the next row, and the registry commits to row and credential."""
+    from zktrace.credentials import PublicKey
+    from zktrace.credentials.keys import FILE_LIMIT
+    from zktrace.primitives.files import read_bounded
+    from zktrace.registry.enrolling import enrol as enrol_station
+
+    key = PublicKey.from_bytes(read_bounded(public, limit=FILE_LIMIT))
+    if not key.params.secure and not allow_test_params:
+        raise InputError(f"{public}: a key of {key.params.name}, without security (--allow-test-params)")
+    place = workspace_at(workspace)
+    index = enrol_station(place.registry, place.custody, station=name, public=key)
+    station = place.registry.ledger().station(name)
+    facts = {
+        "ok": True,
+        "station": name,
+        "row": station.enrolment.row,
+        "index": index,
+        "fingerprint": key.fingerprint.hex(),
+        "head": place.registry.head().to_text(),
+    }
+    emit(
+        facts,
+        as_json=as_json,
+        text=f"{name}  row {station.enrolment.row}, entry {index}, public key {facts['fingerprint']}",
+    )
+
+
+def stations(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
+    """List the stations in the order of their rows."""
+    from zktrace.credentials import PublicKey
+
+    ledger = workspace_at(workspace).registry.ledger()
+    copies = ledger.copies()
+    rows: list[dict[str, object]] = [
+        {
+            "row": row,
+            "station": name,
+            "fingerprint": PublicKey.from_bytes(ledger.stations[name].enrolment.public_key).fingerprint.hex(),
+            "enrolled": ledger.stations[name].at,
+            "revoked": ledger.stations[name].revoked,
+            "copies": copies.get(name, 0),
+        }
+        for row, name in enumerate(ledger.by_row)
+    ]
+    emit({"ok": True, "stations": rows}, as_json=as_json, text=_table(rows))
+
+
+def _table(rows: list[dict[str, object]]) -> str:
+    width = max((len(str(row["station"])) for row in rows), default=0)
+    width = max(width, len("station"))
+    lines = [
+        f"row  {'station':<{width}}  fingerprint       enrolled at           revoked at            copies"
+    ]
+    for row in rows:
+        lines.append(
+            f"{row['row']:>3}  {row['station']:<{width}}  {str(row['fingerprint'])[:16]}  {row['enrolled']}  "
+            f"{row['revoked'] or '-':<20}  {row['copies']:>6}"
+        )
+    return "\n".join(lines)
+
+
+def revoke(
+    name: Annotated[str, typer.Argument(help="Name of the station.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")],
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Revoke a station: it gets no further copies. Its row is kept and still traced."""
+    from zktrace.registry.records import Revocation
+
+    place = workspace_at(workspace)
+    index = place.registry.add(Revocation(station=name, reason=reason))
+    facts = {"ok": True, "station": name, "index": index, "head": place.registry.head().to_text()}
+    emit(facts, as_json=as_json, text=f"{name}  revoked, entry {index}")
+
+
+@log.command("head")
+def log_head(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
+    """Print the head: publish it, and nobody can change what is under it unseen."""
+    head = workspace_at(workspace).registry.head()
+    facts = {"ok": True, "head": head.to_text(), "size": head.size, "root": head.root.hex()}
+    emit(facts, as_json=as_json, text=head.to_text())
+
+
+@log.command("verify")
+def log_verify(
+    head: Annotated[
+        str | None, typer.Option("--head", help="An older head that the log must extend (or the proof's).")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Check this exported registry; no workspace is needed.")
+    ] = None,
+    proof: Annotated[
+        Path | None, typer.Option("--proof", help="Check one entry's proof under --head, and nothing else.")
+    ] = None,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Check every entry, rule and hash of a log. Exit code 0: it holds; 1: it does not."""
+    from zktrace.registry.log import Head
+
+    old = None if head is None else Head.from_text(head)
+    if proof is not None:
+        if old is None or export is not None or workspace is not None:
+            raise InputError("--proof needs --head and nothing else")
+        _verify_proof(proof, old, as_json=as_json)
+        return
+    if export is not None and workspace is not None:
+        raise InputError("--export and --workspace name two logs")
+    found = _verified(export, workspace, old)
+    facts = {"ok": True, "head": found.to_text(), "size": found.size, "extends": head}
+    extended = "" if old is None else f", extends the head of {old.size}"
+    emit(facts, as_json=as_json, text=f"{found.to_text()}\n{found.size} entries hold{extended}")
+
+
+def _verified(export: Path | None, workspace: Path | None, old: "Head | None") -> "Head":
+    from zktrace.registry.export import read_export
+
+    if export is not None:
+        return read_export(export, extends=old)[1]
+    place = workspace_at(workspace)
+    found = place.registry.verify(extends=old)
+    if place.code_key_path.exists():
+        _ = place.custody  # Rejected if the key is not the registry's
+    return found
+
+
+def _verify_proof(path: Path, head: "Head", *, as_json: bool) -> None:
+    from zktrace.primitives.files import read_bounded
+    from zktrace.registry.log import PROOF_FILE_LIMIT, ProvenEntry
+
+    proven = ProvenEntry.from_bytes(read_bounded(path, limit=PROOF_FILE_LIMIT))
+    proven.verify(head)
+    entry, index = proven.entry, proven.inclusion.index
+    facts = {
+        "ok": True,
+        "index": index,
+        "kind": entry.record.kind,
+        "at": entry.at,
+        "body": entry.record.as_json(),
+    }
+    emit(facts, as_json=as_json, text=f"entry {index} is under the head: {entry.record.kind}, {entry.at}")
+
+
+@log.command("prove")
+def log_prove(
+    index: Annotated[int, typer.Argument(min=0, help="Which entry, counted from 0.")],
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Print an entry with the proof that it is under the present head, as one JSON object.
+
+    `zktrace log verify --proof FILE --head HEAD` checks it, anywhere.
+    """
+    sys.stdout.write(workspace_at(workspace).registry.prove(index).to_bytes().decode() + "\n")
+
+
+@app.command("export")
+def export_registry(
+    out: Annotated[Path, typer.Argument(help="Where to write it.")],
+    workspace: WorkspaceFolder = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write all entries and the head to one file for auditors. Nothing in it is secret."""
+    from zktrace.registry.export import write_export
+
+    head = write_export(workspace_at(workspace).registry, out, replace=force)
+    facts = {"ok": True, "export": str(out), "head": head.to_text(), "size": head.size}
+    emit(facts, as_json=as_json, text=f"{out}  {head.size} entries\n{head.to_text()}")

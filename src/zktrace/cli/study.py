@@ -1,0 +1,112 @@
+"""`zktrace study`: experiments whose rows are saved, and go on where they stopped."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zktrace.cli.output import Json, emit
+from zktrace.errors import InputError
+
+app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
+Work = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
+Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
+Datasets = Annotated[list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")]
+Seeds = Annotated[list[int], typer.Option("--seed", min=0, help="Repeat it for more runs.")]
+
+
+@app.command("federation")
+def federation(
+    out: Out,
+    work: Work,
+    preset: Annotated[str, typer.Option("--preset", help="A preset's name, or a TOML file.")] = "desk",
+    dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
+    seed: Seeds = [42],  # noqa: B006
+    cifar10: Cifar10 = None,
+    as_json: Json = False,
+) -> None:
+    """Train with identity marks and without, on each dataset with each seed: attribution and accuracy."""
+    from zktrace.cli.progress import training_progress
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.studies.federation import perform, trials
+    from zktrace.studies.rows import Rows
+
+    rows, wanted = Rows(out), list(trials(load_preset(preset), dataset, seed))
+    made = []
+    for trial in wanted:
+        with training_progress(trial.preset) as progress:
+            made.append(
+                perform(
+                    trial,
+                    rows,
+                    siblings=wanted,
+                    work=work,
+                    cifar10=cifar10,
+                    cache=default_folder(),
+                    progress=progress,
+                )
+            )
+    new = sum(row is not None for row in made)
+    emit(
+        {"ok": True, "trials": len(wanted), "new": new},
+        as_json=as_json,
+        text=f"{new} new rows in {out}, {len(wanted) - new} were there",
+    )
+
+
+@app.command("tracing")
+def tracing(
+    out: Out,
+    work: Work,
+    model: Annotated[Path, typer.Option("--model", help="The shared model: model.safetensors of a run.")],
+    dataset: Annotated[str, typer.Option("--dataset", help="What it was trained on: gnss or cifar10.")],
+    preset: Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")] = "desk",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of that run.")] = 42,
+    carrier: Annotated[
+        list[str], typer.Option("--carrier", help="weight or feature; repeat it for copies with both.")
+    ] = ["weight"],  # noqa: B006
+    profile: Annotated[str, typer.Option("--profile", help="informed or paper.")] = "informed",
+    share: Annotated[
+        float | None, typer.Option("--share", help="Weight carrier, informed: share of the scales' norm.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option("--episodes", min=1, help="Paper profile: episodes a copy.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="Paper profile: learning rate.")] = None,
+    size: Annotated[
+        list[int], typer.Option("--size", min=3, help="Coalition sizes beyond pairs; repeat it.")
+    ] = [3, 5, 8],  # noqa: B006
+    cifar10: Cifar10 = None,
+    as_json: Json = False,
+) -> None:
+    """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
+    from dataclasses import replace
+
+    from zktrace.cli.progress import counted_progress
+    from zktrace.dispatch.copies import CopySettings
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.readouts.weight import PROFILES
+    from zktrace.studies.federation import FederationTrial
+    from zktrace.studies.rows import Rows
+    from zktrace.studies.tracing import TracingTrial, perform
+
+    if profile not in PROFILES:
+        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
+    chosen = load_preset(preset)
+    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
+    given = {"share": share, "episodes": episodes, "learning_rate": rate}
+    trial = TracingTrial(
+        spec=run.spec(cifar10=cifar10, cache=default_folder()),
+        model=model,
+        carriers=tuple(carrier),
+        profile="paper" if profile == "paper" else "informed",
+        settings=CopySettings(**{name: value for name, value in given.items() if value is not None}),  # type: ignore[arg-type]
+        sizes=tuple(size),
+    )
+    with counted_progress() as progress:
+        made = perform(trial, Rows(out), work=work, progress=progress)
+    emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")

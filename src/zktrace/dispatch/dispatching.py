@@ -1,0 +1,248 @@
+"""Dispatch: a file for each station, then its record.
+
+A station whose copy lies where it should with the digest on record is passed over, so an interrupted dispatch
+is repeated until it is done. A file that stands without a record (the process died between the two) is made
+again if its metadata says that it is such a copy; any other file in the way is left alone and refused.
+"""
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from zktrace.codes import Code, unpack
+from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, maker_of
+from zktrace.dispatch.releases import release_folder
+from zktrace.errors import Error, InputError, Refused
+from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.primitives.files import sweep
+from zktrace.readouts.identity import Words
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.records import Dispatch, Release
+from zktrace.registry.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One station's copy: where it lies, and whether it was made now or found."""
+
+    station: str
+    path: Path
+    digest: bytes
+    made: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """A copy that is to be made."""
+
+    station: str
+    release: str
+    row: int
+    path: Path
+    words: Mapping[str, Words]  # by carrier
+
+
+Progress = Callable[[str, float], None]  # station, share of its copy that is done
+
+
+def plan_of(workspace: Workspace, release: Release, settings: CopySettings) -> CopyPlan:
+    """What the copies of a release have in common, its shared model found to be the one on record."""
+    folder = release_folder(workspace, release.name)
+    if model_digest(folder.shared()) != release.model:
+        raise Refused(f"{folder.shared_path}: not the shared model that the registry has on record")
+    custody = workspace.custody
+    carriers = [layout.carrier for layout in release.layouts]
+    return CopyPlan(
+        folder=folder.path,
+        layouts=release.layouts,
+        seeds={each: custody.direction_seed(each, release.name) for each in carriers},
+        lengths={each: custody.code(each).length for each in carriers},
+        settings=settings,
+    )
+
+
+def dispatch(
+    workspace: Workspace,
+    *,
+    release: str | None = None,
+    stations: Iterable[str] | None = None,
+    out: Path | None = None,
+    settings: CopySettings | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Iterator[Copy]:
+    """Make and record copies, and give each as it is done; None: the latest release, all stations.
+
+    A revoked station that is named is refused before anything is made; among all stations it is left out.
+    """
+    if jobs < 1:
+        raise InputError(f"{jobs} worker processes: at least one is needed")
+    ledger = workspace.registry.ledger()
+    record = latest(ledger) if release is None else ledger.release(release)
+    wanted = recipients(ledger, stations)
+    places = {name: _place(workspace, record.name, name, out) for name in wanted}
+    plan = plan_of(workspace, record, settings or CopySettings())
+    known = _recorded(ledger, record.name)
+    report = progress or (lambda station, share: None)
+    missing = []
+    for name in wanted:
+        found = _found(places[name], known.get(name, set()))
+        if found is None:
+            _check_free(places[name], record.name, name)
+            missing.append(name)
+            continue
+        report(name, 1.0)
+        yield Copy(station=name, path=places[name], digest=found, made=False)
+    codes = [workspace.custody.code(carrier) for carrier in plan.carriers]
+    for folder in {places[name].parent for name in missing}:
+        _make_folder(folder)
+    orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
+    for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
+        _put_on_record(workspace, order, digest, known.get(order.station, set()))
+        report(order.station, 1.0)
+        yield Copy(station=order.station, path=order.path, digest=digest, made=True)
+
+
+def _order(station: str, release: str, ledger: Ledger, path: Path, codes: list[Code]) -> _Order:
+    row = ledger.station(station).enrolment.row
+    words = {code.label: unpack(code.rows([row])[0], code.length) for code in codes}
+    return _Order(station=station, release=release, row=row, path=path, words=words)
+
+
+def latest(ledger: Ledger) -> Release:
+    """The release that was made last."""
+    if not ledger.releases:
+        raise Refused("there is no release yet (zktrace release makes one)")
+    return max(ledger.releases.values(), key=lambda each: each[0])[1]
+
+
+def recipients(ledger: Ledger, stations: Iterable[str] | None) -> list[str]:
+    """Who gets a copy: the named ones, or everybody enrolled who is not revoked."""
+    if stations is None:
+        return [name for name in ledger.by_row if ledger.stations[name].revoked is None]
+    names = list(dict.fromkeys(stations))
+    for name in names:
+        if ledger.station(name).revoked is not None:
+            raise Refused(f"the station {name} is revoked: it gets no further copies")
+    return names
+
+
+def _place(workspace: Workspace, release: str, station: str, out: Path | None) -> Path:
+    path = workspace.copy_path(release, station)
+    return path if out is None else out / path.name
+
+
+def _recorded(ledger: Ledger, release: str) -> dict[str, set[bytes]]:
+    """Digests of the copies of a release that are on record, by station."""
+    known: dict[str, set[bytes]] = {}
+    for _, each in ledger.dispatches:
+        if each.release == release:
+            known.setdefault(each.station, set()).add(each.copy)
+    return known
+
+
+def _found(path: Path, digests: set[bytes]) -> bytes | None:
+    """The digest of a copy that lies there and is on record."""
+    if not digests or not path.is_file():
+        return None
+    try:
+        digest = model_digest(open_model(path))
+    except Error:
+        return None
+    return digest if digest in digests else None
+
+
+def _check_free(path: Path, release: str, station: str) -> None:
+    if not path.exists():
+        return
+    try:
+        with safe_open(path, framework="numpy") as handle:
+            metadata = handle.metadata() or {}
+    except (SafetensorError, OSError):
+        metadata = {}
+    if metadata != _metadata(release, station):
+        raise Refused(f"{path}: is in the way and is no copy of {release} for {station}")
+
+
+def _metadata(release: str, station: str) -> dict[str, str]:
+    """What a copy says of itself: nothing that its recipient does not know."""
+    return {"format": "pt", "zktrace.release": release, "zktrace.station": station}
+
+
+def _make(
+    plan: CopyPlan, orders: Iterable[_Order], jobs: int, report: Progress
+) -> Iterator[tuple[_Order, bytes]]:
+    """Copies as files, and their digests, as they are done. Only copies that are trained need processes."""
+    if jobs == 1 or not plan.trained:
+        maker = None
+        for order in orders:
+            maker = maker or maker_of(plan)
+            yield order, _fulfil(maker, order, report)
+        return
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        waiting = {pool.submit(_in_worker, _Plan(plan), order): order for order in orders}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BrokenProcessPool as error:
+            raise Refused("a worker process died; repeat the command, with fewer --jobs perhaps") from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _fulfil(maker: Maker, order: _Order, report: Progress) -> bytes:
+    state = maker(order.words, order.row, lambda share: report(order.station, share))
+    return _write(order.path, state, _metadata(order.release, order.station))
+
+
+def _write(path: Path, state: ModelState, metadata: dict[str, str]) -> bytes:
+    """Write a copy whole; its digest is computed meanwhile."""
+    sweep(path)
+    with ThreadPoolExecutor(1) as hashing:
+        digest = hashing.submit(model_digest, state)
+        save_model(path, state, metadata=metadata, replace=True)
+        return digest.result()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{folder}: cannot be made ({(error.strerror or '').lower()})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A plan as the key of a worker's one maker."""
+
+    plan: CopyPlan
+
+    def __hash__(self) -> int:
+        return hash(self.plan.folder)
+
+
+@lru_cache(maxsize=1)
+def _worker_maker(plan: _Plan) -> Maker:
+    return maker_of(plan.plan)
+
+
+def _in_worker(plan: _Plan, order: _Order) -> bytes:
+    return _fulfil(_worker_maker(plan), order, lambda station, share: None)
+
+
+def _put_on_record(workspace: Workspace, order: _Order, digest: bytes, known: set[bytes]) -> None:
+    """Record a copy, unless this very one is on record; a copy that may not be is removed."""
+    if digest in known:
+        return
+    try:
+        workspace.registry.add(Dispatch(station=order.station, release=order.release, copy=digest))
+    except Refused:
+        order.path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,293 @@
+"""Releases: a shared model put on record, and the folder with what its copies are made and read with.
+
+    shared.safetensors       the shared model, byte for byte if it came as safetensors
+    reference-CARRIER.bin    informed profile: the shared model's own readout, big-endian float64
+    probes.safetensors       feature carrier: the inputs whose features are read
+    proxy.safetensors, .json the server's images that copies are trained on, where copies are trained
+
+Files come first and the record last, so a release on record is whole; one that was interrupted is made again.
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError, MalformedFile, Refused
+from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.scales import layer_sizes
+from zktrace.readouts.suspects import plain
+from zktrace.readouts.weight import Profile, WeightReader
+from zktrace.registry.bindings import (
+    READOUT_LIMIT,
+    directions_commitment,
+    read_readout,
+    readout_bytes,
+    readout_digest,
+)
+from zktrace.registry.ledger import check_name
+from zktrace.registry.records import Layout, Release
+from zktrace.registry.workspace import Workspace
+
+if TYPE_CHECKING:
+    from zktrace.carriers.feature import FeatureReader
+
+ZEROS: Final = bytes(32)
+WRITTEN: Final = ("weight", "feature")  # carriers that dispatch can write
+_FILE_LIMIT: Final = 1 << 33
+_FACTS_LIMIT: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pool:
+    """Server-held samples that copies are trained on, and what episodes of them look like."""
+
+    images: NDArray[np.float32]  # (n, channels, height, width)
+    labels: NDArray[np.int64]
+    episodes: dict[str, Any]  # the fields of an EpisodicConfig
+    note: str  # where the samples come from
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFolder:
+    """The files of one release."""
+
+    path: Path
+
+    @property
+    def shared_path(self) -> Path:
+        """The shared model."""
+        return self.path / "shared.safetensors"
+
+    def shared(self) -> ModelState:
+        """The shared model's state, a view of the file."""
+        return open_model(self.shared_path)
+
+    def reference_path(self, carrier: str) -> Path:
+        """The shared model's own readout on a carrier."""
+        return self.path / f"reference-{carrier}.bin"
+
+    def reference(self, layout: Layout) -> Floats | None:
+        """The reference of a layout, checked against its digest; None in the paper's profile."""
+        if layout.profile == "paper":
+            return None
+        path = self.reference_path(layout.carrier)
+        values = read_readout(read_bounded(path, limit=8 * READOUT_LIMIT), what=str(path))
+        if readout_digest(values) != layout.reference:
+            raise MalformedFile(f"{path}: not the reference that the registry has on record")
+        return values
+
+    @property
+    def probes_path(self) -> Path:
+        """The probes of the feature carrier."""
+        return self.path / "probes.safetensors"
+
+    def probes(self, layout: Layout) -> NDArray[np.float32]:
+        """The probes of a layout, checked against their digest."""
+        state = open_model(self.probes_path)
+        if model_digest(state) != layout.probes or "probes" not in state:
+            raise MalformedFile(f"{self.probes_path}: not the probes that the registry has on record")
+        return state["probes"]
+
+    def save_pool(self, pool: Pool) -> None:
+        """Keep the proxy pool for dispatch."""
+        arrays: dict[str, NDArray[Any]] = {"images": pool.images, "labels": pool.labels}
+        save_model(self.path / "proxy.safetensors", arrays, replace=True)
+        facts = json.dumps({"episodes": pool.episodes, "note": pool.note}, sort_keys=True, indent=1)
+        write_atomic(self.path / "proxy.json", f"{facts}\n".encode(), replace=True)
+
+    def pool(self) -> Pool:
+        """The proxy pool; Refused if the release was made without one."""
+        path = self.path / "proxy.json"
+        if not path.exists():
+            raise Refused(f"{self.path}: this release was made without proxy data, copies cannot be trained")
+        try:
+            facts = json.loads(read_bounded(path, limit=_FACTS_LIMIT))
+            state = open_model(self.path / "proxy.safetensors")
+            return Pool(
+                images=state["images"], labels=state["labels"], episodes=facts["episodes"], note=facts["note"]
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise MalformedFile(f"{path}: not the facts of a proxy pool") from error
+
+
+def release_folder(workspace: Workspace, name: str) -> ReleaseFolder:
+    """The files of a release of a workspace."""
+    return ReleaseFolder(path=workspace.release_folder(name))
+
+
+def make_release(
+    workspace: Workspace,
+    model: Path,
+    *,
+    carriers: tuple[str, ...],
+    profile: Profile = "informed",
+    name: str | None = None,
+    pool: Pool | None = None,
+) -> Release:
+    """Put a shared model on record, with how copies of it will be read."""
+    ledger = workspace.registry.ledger()
+    name = next_name(ledger.releases) if name is None else check_name(name, "release")
+    if name in ledger.releases:
+        raise Refused(f"a release {name} exists already")
+    _check_carriers(carriers, profile, pool)
+    folder, custody = release_folder(workspace, name), workspace.custody
+    with _claimed(folder.path):
+        shared = _keep_shared(model, folder.shared_path)
+        if pool is not None:
+            folder.save_pool(pool)
+        making = _Making(folder=folder, shared=shared, profile=profile, pool=pool)
+        layouts = []
+        for carrier in carriers:
+            seed, length = custody.direction_seed(carrier, name), custody.code(carrier).length
+            write = making.weight if carrier == "weight" else making.feature
+            layouts.append(write(seed, length))
+        record = Release(name=name, model=model_digest(shared), layouts=tuple(layouts))
+        workspace.registry.add(record)
+    return record
+
+
+def next_name(taken: dict[str, Any]) -> str:
+    """r1, r2, ...: the first that is free."""
+    number = 1
+    while f"r{number}" in taken:
+        number += 1
+    return f"r{number}"
+
+
+def needs_training(carriers: tuple[str, ...], profile: str) -> bool:
+    """Whether copies are trained; the weight carrier's informed copies are not."""
+    return profile == "paper" or "feature" in carriers
+
+
+def _check_carriers(carriers: tuple[str, ...], profile: str, pool: Pool | None) -> None:
+    if not carriers or len(set(carriers)) != len(carriers) or not set(carriers) <= set(WRITTEN):
+        raise InputError(f"a release has carriers, each once, of {', '.join(WRITTEN)}")
+    if needs_training(carriers, profile) and pool is None:
+        raise InputError("copies of this kind are trained: name the server's proxy data (--proxy)")
+
+
+def _keep_shared(model: Path, path: Path) -> ModelState:
+    """The shared model as a file of the release."""
+    state = open_model(model)
+    plain(state)  # refused now if copies could not be read later
+    data = read_bounded(model, limit=_FILE_LIMIT)
+    if data[8:9] == b"{":
+        write_atomic(path, data, replace=True)
+    else:
+        save_model(path, state, replace=True)
+    kept = open_model(path)
+    if model_digest(kept) != model_digest(state):
+        raise Refused(f"{model}: changed while it was copied")
+    return kept
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Making:
+    """A release on its way to the record."""
+
+    folder: ReleaseFolder
+    shared: ModelState
+    profile: Profile
+    pool: Pool | None
+
+    def weight(self, seed: bytes, length: int) -> Layout:
+        layers = layer_sizes(self.shared)
+        _check_room(length, layers)
+        blank = WeightReader(seed=seed, length=length, layers=layers, profile=self.profile)
+        return self._layout("weight", seed, blank.project(self.shared), dimension=sum(layers), layers=layers)
+
+    def feature(self, seed: bytes, length: int) -> Layout:
+        from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
+        from zktrace.learning.backbone import backbone_of  # noqa: PLC0415
+
+        dimension = backbone_of(plain(self.shared)).features
+        images = _draw_probes(self.pool, length, seed)
+        save_model(self.folder.probes_path, {"probes": images}, replace=True)
+        probes = model_digest(open_model(self.folder.probes_path))
+        blank = FeatureReader(seed=seed, probes=images, profile=self.profile)
+        return self._layout("feature", seed, blank.project(self.shared), dimension=dimension, probes=probes)
+
+    def _layout(
+        self,
+        carrier: str,
+        seed: bytes,
+        values: Floats,
+        *,
+        dimension: int,
+        layers: tuple[int, ...] = (),
+        probes: bytes = ZEROS,
+    ) -> Layout:
+        informed = self.profile == "informed"
+        if informed:
+            write_atomic(self.folder.reference_path(carrier), readout_bytes(values), replace=True)
+        return Layout(
+            carrier=carrier,
+            profile=self.profile,
+            dimension=dimension,
+            layers=layers,
+            directions=directions_commitment(seed, carrier),
+            reference=readout_digest(values) if informed else ZEROS,
+            probes=probes,
+        )
+
+
+def _check_room(length: int, layers: tuple[int, ...]) -> None:
+    room = sum(layers) - len(layers)
+    if length > room:
+        raise InputError(
+            f"the weight carrier's code has {length} bits, the model's scales have room for {room}"
+        )
+
+
+def _draw_probes(pool: Pool | None, length: int, seed: bytes) -> NDArray[np.float32]:
+    """Which of the pool's images are probes, by the secret seed of the directions."""
+    if pool is None or len(pool.images) < length:
+        found = 0 if pool is None else len(pool.images)
+        raise InputError(f"{length} probes are needed, the proxy data has {found} images")
+    rng = np.random.default_rng(list(seed))
+    chosen = rng.choice(len(pool.images), length, replace=False)
+    return np.ascontiguousarray(pool.images[chosen], dtype=np.float32)
+
+
+def reader_of(workspace: Workspace, release: str, carrier: str) -> "WeightReader | FeatureReader":
+    """What reads suspects of a release on one carrier. Torch is needed for the feature carrier only."""
+    layout = workspace.registry.ledger().release(release).layout(carrier)
+    if layout is None:
+        raise Refused(f"copies of {release} do not carry {carrier}")
+    folder = release_folder(workspace, release)
+    seed = workspace.custody.direction_seed(carrier, release)
+    profile: Profile = "paper" if layout.profile == "paper" else "informed"
+    reference = folder.reference(layout)
+    if carrier == "weight":
+        length = workspace.custody.code(carrier).length
+        return WeightReader(
+            seed=seed, length=length, layers=layout.layers, profile=profile, reference=reference
+        )
+    from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
+
+    return FeatureReader(seed=seed, probes=folder.probes(layout), profile=profile, reference=reference)
+
+
+@contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """Sole use of a release's folder while it is made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = (folder / ".lock").open("w")
+    except OSError as error:
+        raise Refused(f"{folder}: cannot be made ({(error.strerror or '').lower()})") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(f"{folder}: this release is just being made") from None
+        yield

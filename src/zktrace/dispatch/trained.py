@@ -1,0 +1,136 @@
+"""Copies that are made by training: the paper's hinge, and the feature carrier in both profiles."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
+from zktrace.carriers.hinge import HingePenalty
+from zktrace.dispatch.copies import CopyPlan, Maker, Step, merged
+from zktrace.dispatch.releases import Pool, ReleaseFolder
+from zktrace.errors import InputError
+from zktrace.federation.workers import single_threaded
+from zktrace.learning.backbone import backbone_of
+from zktrace.learning.configs import EpisodicConfig
+from zktrace.learning.resnet import ResNet
+from zktrace.learning.states import state_of
+from zktrace.learning.training import Images, Penalty, train_episodes
+from zktrace.models import ModelState
+from zktrace.readouts.identity import Words
+from zktrace.readouts.suspects import plain
+from zktrace.readouts.weight import weight_directions
+
+PROBES_A_STEP = 128
+
+
+def trained_maker(plan: CopyPlan, shared: ModelState) -> Maker:
+    """What makes the copies of a plan that needs training. A row has one outcome on one machine."""
+    pool = ReleaseFolder(path=plan.folder).pool()
+    return _paper(plan, shared, pool) if plan.profile == "paper" else _informed(plan, shared, pool)
+
+
+def _rng(plan: CopyPlan, row: int) -> np.random.Generator:
+    """Batches and episodes of a row's copy: nobody can guess them, and a repeated copy is the same."""
+    seed = next(iter(plan.seeds.values()))
+    return np.random.default_rng([*seed, row])
+
+
+def _informed(plan: CopyPlan, shared: ModelState, pool: Pool) -> Maker:
+    probes = np.array(ReleaseFolder(path=plan.folder).probes(plan.layout("feature")))
+    try:
+        config = FeatureConfig(**plan.settings.feature)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InputError(f"a feature mark has no such setting ({error})") from error
+    with single_threaded():
+        beside = others(np.array(pool.images), probes, least=config.beside)
+        writer = FeatureWriter(
+            shared, seed=plan.seeds["feature"], probes=probes, beside=beside, config=config
+        )
+    weight = plan.weight_writer() if "weight" in plan.carriers else None
+
+    def make(words: Mapping[str, Words], row: int, step: Step) -> ModelState:
+        start = None
+        if weight is not None:
+            start = weight.write(shared, words["weight"], share=plan.settings.share).state
+        with single_threaded():
+            state = writer.write(words["feature"], rng=_rng(plan, row), start=start, progress=step)
+        return merged(shared, state)
+
+    return make
+
+
+def others(images: Images, probes: Images, *, least: int) -> Images:
+    """The images that are no probes; all of them if fewer than `least` are not."""
+    known = {each.tobytes() for each in probes}
+    rest = np.array([each.tobytes() not in known for each in images])
+    return images[rest] if rest.sum() >= least else images
+
+
+def _paper(plan: CopyPlan, shared: ModelState, pool: Pool) -> Maker:
+    config = _episodes(pool.episodes, plan)
+    images, labels = np.array(pool.images), np.array(pool.labels)
+
+    def make(words: Mapping[str, Words], row: int, step: Step) -> ModelState:
+        rng = _rng(plan, row)
+        model = backbone_of(plain(shared))
+        penalty = _penalty(plan, model, words, seed=int(rng.integers(1 << 62)))
+        with single_threaded():
+            train_episodes(
+                model,
+                images,
+                labels,
+                config,
+                rng,
+                penalty=penalty,
+                progress=lambda report: step(report.episode / report.episodes),
+            )
+        return merged(shared, state_of(model))
+
+    return make
+
+
+def _episodes(fields: dict[str, Any], plan: CopyPlan) -> EpisodicConfig:
+    try:
+        config = replace(EpisodicConfig(**fields), episodes=plan.settings.episodes)
+    except TypeError as error:
+        raise InputError(f"the release's episodes have no such setting ({error})") from error
+    rate = plan.settings.learning_rate
+    return config if rate is None else replace(config, learning_rate=rate)
+
+
+def _penalty(plan: CopyPlan, model: ResNet, words: Mapping[str, Words], *, seed: int) -> Penalty:
+    """lambda_t times the hinge of every carrier (`eq_dispatch_hinge`, `eq_feature_hinge`).
+
+    The scales of `model` are pushed first: to turn a bit of scales as large as a short pre-training leaves
+    them, the hinge alone takes thousands of episodes, or a learning rate that ruins the model.
+    """
+    mu, weight = plan.settings.mu, plan.settings.lambda_t
+    parts: list[Penalty] = []
+    if "weight" in plan.carriers:
+        length = plan.lengths["weight"]
+        family = weight_directions(plan.seeds["weight"], length=length, layers=plan.layout("weight").layers)
+        hinge = HingePenalty(family.block(0, length), words["weight"], margin=mu, drop=0.0, seed=seed)
+        if plan.settings.push_margin:
+            hinge.push(model, margin=plan.settings.push_margin)
+        parts.append(hinge)
+    if "feature" in plan.carriers:
+        length = plan.lengths["feature"]
+        family = feature_directions(plan.seeds["feature"], length=length, dimension=model.features)
+        probes = np.array(ReleaseFolder(path=plan.folder).probes(plan.layout("feature")))
+        parts.append(
+            FeatureHinge(
+                family.block(0, length),
+                probes,
+                words["feature"],
+                margin=mu,
+                batch_size=PROBES_A_STEP,
+                seed=seed,
+            )
+        )
+
+    def total(net: ResNet) -> Any:  # noqa: ANN401
+        return weight * sum(part(net) for part in parts)
+
+    return total

@@ -1,0 +1,16 @@
+"""The evidence file: what an accusation rests on, in one canonical text (docs/spec/evidence.md)."""
+
+from zktrace.evidence.file import Accused, CarrierOpening, Evidence, LoggedEntry, RowOpening
+from zktrace.evidence.findings import CarrierClaim, Findings, Naming, Stage
+
+__all__ = [
+    "Accused",
+    "CarrierClaim",
+    "CarrierOpening",
+    "Evidence",
+    "Findings",
+    "LoggedEntry",
+    "Naming",
+    "RowOpening",
+    "Stage",
+]

@@ -1,0 +1,12 @@
+"""Re-checks evidence against a head of the log and a policy. Trusts no number that it can recompute.
+
+from zktrace.judge import judge
+
+judge(Path("case.zkt.json").read_bytes(), head=head)   # a Judgement, or EvidenceRejected with its step
+"""
+
+from zktrace.judge.judgement import STEPS, Judgement, Step
+from zktrace.judge.policy import DEFAULT_POLICY, Policy
+from zktrace.judge.protocol import judge
+
+__all__ = ["DEFAULT_POLICY", "STEPS", "Judgement", "Policy", "Step", "judge"]

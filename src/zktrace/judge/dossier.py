@@ -1,0 +1,55 @@
+"""The records that an accusation stands on, picked from the entries of an evidence file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from zktrace.errors import InputError
+from zktrace.evidence import Evidence
+from zktrace.registry.records import Enrolment, Entry, Investigation, Record, Release, Setup, Verdict
+
+T = TypeVar("T", bound=Record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dossier:
+    """One record of each kind, an enrolment for each accused, and the places of all in the log."""
+
+    setup: Setup
+    release: Release
+    investigation: Investigation
+    verdict: Verdict
+    enrolments: dict[str, Enrolment]
+    places: dict[
+        str, int
+    ]  # of setup, release, investigation, verdict; of an enrolment under "enrolment <name>"
+
+
+def open_dossier(evidence: Evidence) -> Dossier:
+    """The records of the entries: all that are needed, each once, and no other."""
+    found = [(each.index, Entry.from_bytes(each.entry).record) for each in evidence.entries]
+    single = {kind.kind: _the_one(found, kind) for kind in (Setup, Release, Investigation, Verdict)}
+    enrolments = {record.station: (at, record) for at, record in found if isinstance(record, Enrolment)}
+    wanted = {each.station for each in evidence.accused}
+    if set(enrolments) != wanted or len(found) != len(single) + len(wanted):
+        raise InputError(
+            f"the entries are {', '.join(record.kind for _, record in found)}; needed are a setup, "
+            "a release, an investigation, a verdict and the enrolments of "
+            f"{', '.join(sorted(wanted)) or 'nobody'}"
+        )
+    return Dossier(
+        setup=_the_one(found, Setup)[1],
+        release=_the_one(found, Release)[1],
+        investigation=_the_one(found, Investigation)[1],
+        verdict=_the_one(found, Verdict)[1],
+        enrolments={name: record for name, (_, record) in enrolments.items()},
+        places={kind: at for kind, (at, _) in single.items()}
+        | {f"enrolment {name}": at for name, (at, _) in enrolments.items()},
+    )
+
+
+def _the_one(found: Sequence[tuple[int, Record]], kind: type[T]) -> tuple[int, T]:
+    matching = [(at, record) for at, record in found if isinstance(record, kind)]
+    if len(matching) != 1:
+        raise InputError(f"{len(matching)} entries are of the kind {kind.kind}, 1 is needed")
+    return matching[0]

@@ -1,0 +1,108 @@
+"""What a judge found, step by step: what was checked, and what was not."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final, NoReturn
+
+from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence, Rejected
+
+STEPS: Final = {
+    1: "format",
+    2: "head and inclusion",
+    3: "openings",
+    4: "setup",
+    5: "readout",
+    6: "scores",
+    7: "certificates",
+    8: "budget and policy",
+    9: "verdict",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One numbered step of the protocol."""
+
+    number: int
+    title: str
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """Upheld: every step passed. A rejected file gives no judgement but an error."""
+
+    verdict: str
+    named: tuple[str, ...]
+    suspect: bytes  # digest
+    release: str
+    budget: Fraction
+    recipients: int
+    steps: tuple[Step, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """For a machine."""
+        return {
+            "budget": str(self.budget),
+            "named": list(self.named),
+            "recipients": self.recipients,
+            "release": self.release,
+            "steps": [
+                {
+                    "checked": list(each.checked),
+                    "step": each.number,
+                    "title": each.title,
+                    "unchecked": list(each.unchecked),
+                }
+                for each in self.steps
+            ],
+            "suspect": self.suspect.hex(),
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(slots=True)
+class Minutes:
+    """The record of a judge at work: where the protocol is, and what was seen."""
+
+    at: int = 0
+    checked: dict[int, list[str]] = field(default_factory=dict)
+    unchecked: dict[int, list[str]] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        """A step; whatever is found wanting inside is a rejection in it. A bad format stays one."""
+        self.at = number
+        try:
+            yield
+        except (EvidenceRejected, MalformedEvidence):
+            raise
+        except (InputError, Rejected) as error:
+            raise EvidenceRejected(step=number, title=STEPS[number], reason=str(error)) from error
+
+    def saw(self, fact: str) -> None:
+        """Something that was checked in the present step."""
+        self.checked.setdefault(self.at, []).append(fact)
+
+    def left(self, fact: str) -> None:
+        """Something that the present step would have liked to check and could not."""
+        self.unchecked.setdefault(self.at, []).append(fact)
+
+    def reject(self, reason: str) -> NoReturn:
+        """End here."""
+        raise EvidenceRejected(step=self.at, title=STEPS[self.at], reason=reason)
+
+    def steps(self) -> tuple[Step, ...]:
+        """For the judgement."""
+        return tuple(
+            Step(
+                number=number,
+                title=title,
+                checked=tuple(self.checked.get(number, ())),
+                unchecked=tuple(self.unchecked.get(number, ())),
+            )
+            for number, title in STEPS.items()
+        )

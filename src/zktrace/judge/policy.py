@@ -1,0 +1,83 @@
+"""What a judge is ready to uphold, in a small TOML file. An unknown key is an error: no setting is ignored.
+
+max_budget = 0.01                         # the largest false-accusation probability of one investigation
+rules = ["certified", "paper"]
+carriers = ["weight", "feature", "output"]
+min_length = 256                          # positions of a code that may accuse
+require_suspect = false                   # the suspect model must be given
+require_registry = false                  # an exported registry must be given
+accept_tamper = true                      # the opposite of a row may accuse its owner
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, Self
+
+from zktrace.errors import InputError
+from zktrace.primitives.files import read_bounded
+from zktrace.primitives.text import shown
+from zktrace.registry.records import CARRIERS, RULES
+
+FILE_LIMIT: Final = 1 << 16
+_LENGTHS: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The judge's own conditions, beside the rules of the protocol."""
+
+    max_budget: Fraction = Fraction(1, 100)
+    rules: tuple[str, ...] = RULES
+    carriers: tuple[str, ...] = CARRIERS
+    min_length: int = 256
+    require_suspect: bool = False
+    require_registry: bool = False
+    accept_tamper: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.max_budget < 1:
+            raise InputError("policy: max_budget must lie between 0 and 1")
+        if type(self.min_length) is not int or not 1 <= self.min_length <= _LENGTHS:
+            raise InputError(f"policy: min_length must be a whole number in 1..{_LENGTHS}")
+        for name, allowed in (("rules", RULES), ("carriers", CARRIERS)):
+            chosen: Sequence[str] = getattr(self, name)
+            if not chosen or not set(chosen) <= set(allowed):
+                raise InputError(f"policy: {name} must be some of {', '.join(allowed)}")
+
+    @classmethod
+    def from_toml(cls, data: bytes) -> Self:
+        """A policy file; what it does not say is as in the default policy."""
+        try:
+            values = tomllib.loads(data.decode(), parse_float=Fraction)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"policy: not TOML ({shown(str(error))})") from None
+        known = {each.name for each in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise InputError(f"policy: unknown key {shown(unknown[0])}; known are {', '.join(sorted(known))}")
+        return cls(**{name: _value(name, value) for name, value in values.items()})
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The policy of a file."""
+        return cls.from_toml(read_bounded(path, limit=FILE_LIMIT))
+
+
+DEFAULT_POLICY: Final = Policy()
+
+
+def _value(name: str, value: object) -> Any:  # noqa: ANN401
+    """A value of its field's kind."""
+    match name, value:
+        case "max_budget", Fraction():
+            return value
+        case "min_length", int() if type(value) is int:
+            return value
+        case (("rules" | "carriers"), list()) if all(isinstance(each, str) for each in value):
+            return tuple(value)
+        case (("require_suspect" | "require_registry" | "accept_tamper"), bool()):
+            return value
+    raise InputError(f"policy: {name} has a value of another kind, {shown(str(value))}")

@@ -1,0 +1,516 @@
+"""The judge's protocol. Nothing is believed that can be recomputed; a failure names its step.
+
+(1) Format. The file is canonical, bounded, and its parts are about the same stations and carriers.
+(2) Head and inclusion. The file's head is the judge's, or is extended by it in an exported registry; every
+    entry is under the head; the entries are those that are needed and no other.
+(3) Openings. Codewords are those of the public keys; rows, biases and directions open the commitments of
+    enrolment, setup and release; readouts have the digests that were claimed and recorded.
+(4) Setup. Codes, carriers, profile and rule fit together; the investigation came after what it is about and
+    before its verdict; the number of recipients and the level are those on record.
+(5) Readout. The suspect, where given, has the recorded digest, and reading it gives the claimed values.
+(6) Scores. Every claimed score is that of the opened row, stage by stage, exactly.
+(7) Certificates. The judge makes every certificate itself; every score is beyond it, and every claim holds.
+(8) Budget and policy. What was spent was on record and is no more than the judge's policy allows.
+(9) Verdict. It is what the numbers say, and the log has the digest of the findings.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.certificates.adjudicate import Rule, Verdict
+from zktrace.codes import Biases
+from zktrace.credentials import PublicKey
+from zktrace.evidence import CarrierOpening, Evidence, Stage
+from zktrace.evidence.figures import chance, down, up
+from zktrace.evidence.findings import CERTIFIED
+from zktrace.judge.dossier import Dossier, open_dossier
+from zktrace.judge.judgement import Judgement, Minutes
+from zktrace.judge.policy import DEFAULT_POLICY, Policy
+from zktrace.judge.scoring import Look, beyond, compare, look, own_certificate
+from zktrace.models import ModelState, model_digest
+from zktrace.primitives import merkle
+from zktrace.primitives.gf2 import Bits
+from zktrace.readouts.weight import Profile, WeightReader
+from zktrace.registry.bindings import (
+    bias_commitment,
+    directions_commitment,
+    enrolment_commitment,
+    readout_digest,
+)
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.log import Head, Inclusion
+from zktrace.registry.records import Entry, Investigation, Layout
+
+RULE_OF: Final = {"informed": "certified", "paper": "paper"}  # profile -> rule
+READOUT_TOLERANCE: Final = 1e-9  # of the largest projection: what the order of a float sum can move
+_NO_DIGEST: Final = bytes(32)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Bench:
+    """What lies before the judge, and what the steps found so far."""
+
+    evidence: Evidence
+    policy: Policy
+    suspect: ModelState | None
+    export: Sequence[bytes] | None
+    minutes: Minutes
+    dossier: Dossier
+    biases: dict[str, Biases]
+    looks: dict[tuple[int, str], Look]  # (stage counted from 1, carrier)
+
+    @property
+    def rule(self) -> Rule:
+        return cast(Rule, self.dossier.investigation.rule)
+
+
+def judge(
+    evidence: bytes,
+    *,
+    head: Head,
+    policy: Policy = DEFAULT_POLICY,
+    suspect: ModelState | None = None,
+    export: Sequence[bytes] | None = None,
+) -> Judgement:
+    """Check an evidence file against a head that the judge got elsewhere.
+
+    `suspect` is the model that the case is about, `export` all entries of the registry. Raises
+    MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold.
+    """
+    minutes = Minutes()
+    with minutes.step(1):
+        parsed = Evidence.from_bytes(evidence)
+        minutes.saw(f"canonical JSON of {len(evidence)} bytes, {len(parsed.entries)} entries of the log")
+    with minutes.step(2):
+        _check_head(parsed, head, export, minutes)
+        dossier = open_dossier(parsed)
+    bench = _Bench(
+        evidence=parsed,
+        policy=policy,
+        suspect=suspect,
+        export=None if export is None else export[: head.size],
+        minutes=minutes,
+        dossier=dossier,
+        biases={},
+        looks={},
+    )
+    for number, step in _STEPS.items():
+        with minutes.step(number):
+            step(bench)
+    return Judgement(
+        verdict=str(parsed.findings.verdict),
+        named=parsed.findings.stations,
+        suspect=dossier.investigation.suspect,
+        release=dossier.release.name,
+        budget=dossier.investigation.budget,
+        recipients=dossier.investigation.recipients,
+        steps=minutes.steps(),
+    )
+
+
+# ── (2) head and inclusion ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_head(evidence: Evidence, head: Head, export: Sequence[bytes] | None, minutes: Minutes) -> None:
+    theirs = Head.from_text(evidence.head)
+    if export is not None:
+        leaves = [merkle.leaf_hash(each) for each in export]
+        for name, wanted in (("the judge's", head), ("the evidence's", theirs)):
+            if wanted.size > len(leaves) or merkle.root(leaves[: wanted.size]) != wanted.root:
+                minutes.reject(f"the exported registry of {len(leaves)} entries is not under {name} head")
+        if theirs.size > head.size:
+            minutes.reject(f"the evidence needs a log of {theirs.size} entries, the head has {head.size}")
+        minutes.saw(f"the exported registry extends the evidence's head ({theirs.size} entries)")
+    elif theirs != head:
+        minutes.reject(
+            f"the evidence is under the head {theirs.to_text()}, the judge's is {head.to_text()} "
+            "(an exported registry would show whether one extends the other)"
+        )
+    for each in evidence.entries:
+        Inclusion(index=each.index, size=theirs.size, path=each.path).verify(each.entry, theirs)
+    minutes.saw(f"{len(evidence.entries)} entries are in the log of {theirs.size} under the head")
+
+
+# ── (3) openings ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_openings(bench: _Bench) -> None:
+    if not bench.evidence.accused:
+        bench.minutes.saw("nobody is accused, nothing is opened")
+    for each in bench.evidence.carriers:
+        _open_carrier(bench, each)
+    for accused in bench.evidence.accused:
+        enrolment = bench.dossier.enrolments[accused.station]
+        public = PublicKey.from_bytes(enrolment.public_key)
+        codeword = public.codeword(bench.dossier.setup.identity_bits)
+        if codeword != enrolment.codeword:
+            bench.minutes.reject(
+                f"{accused.station}: enrolled with the codeword {enrolment.codeword.hex()}, "
+                f"its public key has {codeword.hex()}"
+            )
+        promised = dict(enrolment.commitments)
+        for row in accused.rows:
+            made = enrolment_commitment(row.opening, row.carrier, public, codeword, row.row)
+            if promised.get(row.carrier) != made:
+                bench.minutes.reject(
+                    f"{accused.station}: the {row.carrier} row opens {made.hex()}, "
+                    f"enrolled was {promised.get(row.carrier, b'').hex() or 'none'}"
+                )
+        carriers = ", ".join(row.carrier for row in accused.rows)
+        bench.minutes.saw(f"{accused.station}: codeword of its key, enrolled row opened ({carriers})")
+
+
+def _open_carrier(bench: _Bench, opening: CarrierOpening) -> None:
+    carrier, minutes = opening.carrier, bench.minutes
+    code = bench.dossier.setup.code(carrier)
+    layout = bench.dossier.release.layout(carrier)
+    if code is None or layout is None:
+        minutes.reject(f"{carrier}: an accusation on a carrier that setup and release do not both have")
+    biases = Biases(thresholds=opening.bias_thresholds(), colluders=code.colluders)
+    bench.biases[carrier] = biases
+    claimed = {each.carrier: each.readout for each in bench.evidence.findings.carriers}
+    reference = opening.reference_values()
+    pairs = (
+        ("biases", bias_commitment(opening.bias_opening, carrier, biases), code.biases),
+        ("directions", directions_commitment(opening.direction_seed, carrier), layout.directions),
+        (
+            "reference readout",
+            _NO_DIGEST if reference is None else readout_digest(reference),
+            layout.reference,
+        ),
+        ("readout", readout_digest(opening.values()), claimed[carrier]),
+    )
+    for what, found, wanted in pairs:
+        if found != wanted:
+            minutes.reject(
+                f"{carrier}: the {what} of the file hash to {found.hex()}, on record is {wanted.hex()}"
+            )
+    minutes.saw(f"{carrier}: biases, directions, reference and readout are those on record")
+
+
+# ── (4) setup ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_setup(bench: _Bench) -> None:
+    dossier, minutes, findings = bench.dossier, bench.minutes, bench.evidence.findings
+    case, places = dossier.investigation, dossier.places
+    _check_order(bench)
+    read = tuple(each.carrier for each in findings.carriers)
+    if read != case.carriers:
+        minutes.reject(f"the findings read {', '.join(read)}, on record are {', '.join(case.carriers)}")
+    if case.release != dossier.release.name:
+        minutes.reject(f"the investigation is of release {case.release}, the entry of {dossier.release.name}")
+    for carrier in case.carriers:
+        layout = dossier.release.layout(carrier)
+        if layout is None or dossier.setup.code(carrier) is None:
+            minutes.reject(f"{carrier}: investigated, but not a carrier of setup and release")
+        if RULE_OF[layout.profile] != case.rule:
+            minutes.reject(f"{carrier}: profile {layout.profile} is not read under the rule {case.rule}")
+    for opening in bench.evidence.carriers:
+        _check_code(bench, opening)
+    if case.budget and findings.level != case.budget:
+        minutes.reject(f"the findings are made for {findings.level}, the budget on record is {case.budget}")
+    minutes.saw(
+        f"rule {case.rule}, carriers {', '.join(case.carriers)}; "
+        f"investigation (entry {places['investigation']}) before verdict (entry {places['verdict']})"
+    )
+    if bench.export is None:
+        minutes.left(
+            f"N = {case.recipients} is taken from the record of the investigation, no registry was given"
+        )
+        if findings.stations:
+            minutes.left("whether the accused were ever given a copy: dispatches are not in the file")
+    else:
+        _recount(bench, bench.export)
+
+
+def _check_order(bench: _Bench) -> None:
+    dossier, minutes = bench.dossier, bench.minutes
+    places, case = dossier.places, dossier.investigation
+    if places["setup"] != 0:
+        minutes.reject(f"the setup is entry {places['setup']} of the log, it must be the first")
+    if dossier.verdict.investigation != places["investigation"]:
+        minutes.reject(
+            f"the verdict is on entry {dossier.verdict.investigation}, "
+            f"the investigation is entry {places['investigation']}"
+        )
+    if places["investigation"] > places["verdict"]:
+        minutes.reject(
+            f"the investigation is entry {places['investigation']}, after its verdict, {places['verdict']}"
+        )
+    for what, place in places.items():
+        if what not in ("investigation", "verdict") and place > places["investigation"]:
+            minutes.reject(f"{what} is entry {place}, after the investigation, {places['investigation']}")
+    for name, enrolment in dossier.enrolments.items():
+        if enrolment.row >= case.recipients:
+            minutes.reject(f"{name} has row {enrolment.row}, the investigation scored {case.recipients} rows")
+
+
+def _check_code(bench: _Bench, opening: CarrierOpening) -> None:
+    carrier, minutes = opening.carrier, bench.minutes
+    code, layout = bench.dossier.setup.code(carrier), bench.dossier.release.layout(carrier)
+    if code is None or layout is None:
+        minutes.reject(f"{carrier}: not set up")
+    if opening.length != code.length:
+        minutes.reject(f"{carrier}: {opening.length} biases for a code of {code.length} positions")
+    if (layout.profile == "informed") != bool(opening.reference):
+        minutes.reject(f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}")
+    width, spare = -(-code.length // 8), -code.length % 8
+    for accused in bench.evidence.accused:
+        row = accused.row(carrier).row
+        if len(row) != width or row[-1] & ((1 << spare) - 1):
+            minutes.reject(
+                f"{accused.station}: {len(row)} bytes are no {carrier} row of {code.length} positions"
+            )
+
+
+def _recount(bench: _Bench, export: Sequence[bytes]) -> None:
+    """Replay the registry: every rule of the ledger, N, the budgets, and the dispatches."""
+    minutes, places, case = bench.minutes, bench.dossier.places, bench.dossier.investigation
+    ledger = Ledger()
+    enrolled = 0
+    for place, data in enumerate(export):
+        if place == places["investigation"]:
+            enrolled = len(ledger.by_row)
+        ledger.apply(Entry.from_bytes(data))
+    if enrolled != case.recipients:
+        minutes.reject(f"{enrolled} stations were enrolled, the investigation speaks of {case.recipients}")
+    minutes.saw(f"N = {enrolled} recounted; all {len(export)} entries of the registry keep its rules")
+    minutes.saw(f"all investigations together spent {ledger.spent} of {ledger.setup.budget}")
+    for name in bench.evidence.findings.stations:
+        copies = [
+            place
+            for place, each in ledger.dispatches
+            if each.station == name and each.release == case.release and place < places["investigation"]
+        ]
+        if copies:
+            minutes.saw(f"{name} was sent a copy of {case.release} (entry {copies[0]})")
+        else:
+            minutes.left(f"{name}: no copy of {case.release} is on record before the investigation")
+
+
+# ── (5) readout ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_readouts(bench: _Bench) -> None:
+    minutes, suspect = bench.minutes, bench.suspect
+    if suspect is None:
+        minutes.left("that the readouts are the suspect's: no suspect was given")
+        return
+    digest = model_digest(suspect)
+    if digest != bench.dossier.investigation.suspect:
+        minutes.reject(
+            f"the suspect given has the digest {digest.hex()}, "
+            f"investigated was {bench.dossier.investigation.suspect.hex()}"
+        )
+    minutes.saw(f"the suspect is the one that was investigated ({digest.hex()[:16]}...)")
+    for opening in bench.evidence.carriers:
+        layout = bench.dossier.release.layout(opening.carrier)
+        if opening.carrier != "weight" or layout is None:
+            minutes.left(f"{opening.carrier}: not recomputed here, reading it takes the probes and torch")
+            continue
+        _read_again(bench, opening, layout, suspect)
+    if bench.evidence.carriers:
+        minutes.left(
+            "that the reference readout is the shared model's: its digest is on record since the release"
+        )
+
+
+def _read_again(
+    bench: _Bench, opening: CarrierOpening, layout: Layout, suspect: Mapping[str, NDArray[Any]]
+) -> None:
+    reader = WeightReader(
+        seed=opening.direction_seed,
+        length=opening.length,
+        layers=layout.layers,
+        profile=cast(Profile, layout.profile),
+        reference=opening.reference_values(),
+    )
+    projected = reader.project(suspect)
+    reference = opening.reference_values()
+    again = projected if reference is None else projected - reference
+    scale = max(float(np.abs(projected).max()), 0.0 if reference is None else float(np.abs(reference).max()))
+    away = float(np.abs(again - opening.values()).max())
+    if away > READOUT_TOLERANCE * scale:
+        at = int(np.argmax(np.abs(again - opening.values())))
+        bench.minutes.reject(
+            f"{opening.carrier}: position {at} reads {float(again[at])!r} in the suspect, "
+            f"the evidence has {float(opening.values()[at])!r}"
+        )
+    bench.minutes.saw(
+        f"{opening.carrier}: {opening.length} values read again, at most {away:.1e} off "
+        f"(allowed {READOUT_TOLERANCE * scale:.1e}: the order of a float sum)"
+    )
+
+
+# ── (6) scores ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_scores(bench: _Bench) -> None:
+    before: list[str] = []
+    for number, stage in enumerate(bench.evidence.findings.stages, start=1):
+        for carrier, _ in stage.certificates:
+            bench.looks[number, carrier] = look(
+                bench.evidence.carrier(carrier).values(),
+                bench.biases[carrier],
+                _rows_of(bench, before, carrier),
+                rule=bench.rule,
+                tail=stage.tail,
+            )
+        _check_stage_scores(bench, number, stage)
+        before += stage.stations
+    if not bench.evidence.findings.stages:
+        bench.minutes.saw("nobody is accused, no score is claimed")
+        bench.minutes.left("the scores behind a lead or its absence: no row is opened")
+
+
+def _rows_of(bench: _Bench, stations: Sequence[str], carrier: str) -> Bits:
+    """The rows already named, in the order of the code, as the tracer takes them out."""
+    order = sorted(stations, key=lambda name: bench.dossier.enrolments[name].row)
+    accused = {each.station: each for each in bench.evidence.accused}
+    rows = [np.frombuffer(accused[name].row(carrier).row, dtype=np.uint8) for name in order]
+    return np.array(rows, dtype=np.uint8) if rows else np.empty((0, 0), dtype=np.uint8)
+
+
+def _check_stage_scores(bench: _Bench, number: int, stage: Stage) -> None:
+    accused = {each.station: each for each in bench.evidence.accused}
+    for naming in stage.named:
+        row = accused[naming.station].row(naming.carrier).row
+        score = bench.looks[number, naming.carrier].score(row)
+        if score != naming.score:
+            bench.minutes.reject(
+                f"look {number}, {naming.carrier}: {naming.station} is said to score "
+                f"{float(naming.score):.4f}, its row scores {float(score):.4f}"
+            )
+        bench.minutes.saw(f"look {number}, {naming.carrier}: {naming.station} scores {down(score)}")
+
+
+# ── (7) certificates ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_certificates(bench: _Bench) -> None:
+    case, minutes, findings = bench.dossier.investigation, bench.minutes, bench.evidence.findings
+    accused = {each.station: each for each in bench.evidence.accused}
+    for number, stage in enumerate(findings.stages, start=1):
+        for carrier, claimed in stage.certificates:
+            seen = bench.looks[number, carrier]
+            own = own_certificate(
+                seen,
+                recipients=case.recipients,
+                level=findings.level,
+                stage=number,
+                carriers=len(case.carriers),
+                rule=bench.rule,
+            )
+            where = f"look {number}, {carrier}"
+            if not own.passes:
+                minutes.reject(
+                    f"{where}: the exponent {own.exponent[0]} does not reach the required {own.required}"
+                )
+            compare(claimed, own, seen)
+            for naming in (each for each in stage.named if each.carrier == carrier):
+                row = accused[naming.station].row(carrier).row
+                for threshold in (own.threshold, claimed.threshold):
+                    if not beyond(seen, row, threshold):
+                        minutes.reject(
+                            f"{where}: {naming.station} scores {float(naming.score):.4f}, "
+                            f"not above the threshold {float(threshold):.4f}"
+                        )
+            minutes.saw(
+                f"{where}: an innocent among {case.recipients} scores above {up(own.threshold)} "
+                f"with probability at most {chance(own.budget)}"
+            )
+    if not findings.stages:
+        minutes.saw("nobody is accused, nothing is certified")
+
+
+# ── (8) budget and policy ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_policy(bench: _Bench) -> None:
+    case, policy, minutes = bench.dossier.investigation, bench.policy, bench.minutes
+    findings, setup = bench.evidence.findings, bench.dossier.setup
+    if policy.require_suspect and bench.suspect is None:
+        minutes.reject("the policy asks for the suspect, and none was given")
+    if policy.require_registry and bench.export is None:
+        minutes.reject("the policy asks for an exported registry, and none was given")
+    if case.budget > setup.budget:
+        minutes.reject(f"the investigation spent {case.budget}, all of them may spend {setup.budget}")
+    if case.budget > policy.max_budget:
+        minutes.reject(f"the investigation spent {case.budget}, the policy allows {policy.max_budget}")
+    if findings.stages and case.budget == 0:
+        minutes.reject("stations are named, but the investigation has a budget of 0: it may give leads only")
+    if case.rule not in policy.rules:
+        minutes.reject(f"the rule {case.rule} is not one the policy allows ({', '.join(policy.rules)})")
+    if findings.verdict == Verdict.TAMPER and not policy.accept_tamper:
+        minutes.reject("the verdict is tampering, and the policy does not let it count")
+    for opening in bench.evidence.carriers:
+        if opening.carrier not in policy.carriers:
+            minutes.reject(
+                f"{opening.carrier}: not a carrier the policy allows ({', '.join(policy.carriers)})"
+            )
+        if opening.length < policy.min_length:
+            minutes.reject(
+                f"{opening.carrier}: {opening.length} positions, the policy asks for {policy.min_length}"
+            )
+    spent = sum((_spent(case, number) for number in range(1, len(findings.stages) + 1)), Fraction(0))
+    minutes.saw(
+        f"the looks that named somebody spent {spent} of {case.budget}; "
+        f"the policy allows {policy.max_budget} for one investigation"
+    )
+    if bench.export is None:
+        minutes.left(f"what all investigations together spent of {setup.budget}: no registry was given")
+
+
+def _spent(case: Investigation, stage: int) -> Fraction:
+    return case.budget if case.rule == "paper" else case.budget / 2**stage
+
+
+# ── (9) verdict ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_verdict(bench: _Bench) -> None:
+    findings, recorded, minutes = bench.evidence.findings, bench.dossier.verdict, bench.minutes
+    tails = {stage.tail for stage in findings.stages}
+    if findings.verdict == Verdict.ATTRIBUTE and tails != {"positive"}:
+        minutes.reject("the verdict is attribution, and somebody is named on the negative tail")
+    if findings.verdict == Verdict.TAMPER and tails != {"negative"}:
+        minutes.reject("the verdict is tampering, and somebody is named on the positive tail")
+    looks = 1 if bench.rule == "paper" or findings.verdict == Verdict.TAMPER else len(findings.stages)
+    if len(findings.stages) > looks:
+        minutes.reject(
+            f"{len(findings.stages)} looks, the rule {bench.rule} takes one for {findings.verdict}"
+        )
+    if recorded.verdict != findings.verdict:
+        minutes.reject(f"the verdict on record is {recorded.verdict}, the findings say {findings.verdict}")
+    if recorded.named != findings.stations:
+        minutes.reject(
+            f"the record names {', '.join(recorded.named) or 'nobody'}, "
+            f"the findings {', '.join(findings.stations) or 'nobody'}"
+        )
+    if recorded.findings != findings.digest():
+        minutes.reject(
+            f"the findings hash to {findings.digest().hex()}, the record has {recorded.findings.hex()}"
+        )
+    minutes.saw(f"{findings.verdict}: {', '.join(findings.stations) or 'nobody is named'}, as on record")
+    if findings.verdict in CERTIFIED:
+        minutes.left("that nobody else was beyond a threshold: no other row is opened")
+        minutes.left(
+            "that whoever shaped the suspect knew nothing of an innocent's row: an assumption, A5(a)"
+        )
+
+
+_STEPS: Final = {
+    3: _check_openings,
+    4: _check_setup,
+    5: _check_readouts,
+    6: _check_scores,
+    7: _check_certificates,
+    8: _check_policy,
+    9: _check_verdict,
+}

@@ -1,0 +1,85 @@
+"""Scores and thresholds of one look, made again from readout, biases and the accused's rows."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from zktrace.certificates.adjudicate import TAILS, Rule, Tail
+from zktrace.certificates.certificate import Certificate, certify, check, smallest_threshold
+from zktrace.certificates.law import InnocentLaw
+from zktrace.certificates.lengths import candidate_threshold
+from zktrace.codes import Biases, Coefficients, soft, sums, symmetric, without
+from zktrace.codes.checks import Floats
+from zktrace.errors import InvalidCertificate
+from zktrace.primitives.gf2 import Bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Look:
+    """What one stage of one carrier scores with."""
+
+    coefficients: Coefficients  # of the tail: a score counts if it is large
+
+    def total(self, row: bytes) -> int:
+        """L of a packed row."""
+        packed = np.frombuffer(row, dtype=np.uint8)[None, :]
+        return int(sums(packed, self.coefficients)[0])
+
+    def score(self, row: bytes) -> Fraction:
+        """S of a packed row, exactly."""
+        return self.coefficients.score(self.total(row))
+
+
+def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail) -> Look:
+    """The coefficients of a look after the rows `named` were taken out of the readout."""
+    with np.errstate(all="ignore"):  # a readout beyond floats ends as one that is not finite, and is refused
+        if rule == "paper":
+            found = symmetric((values > 0).astype(np.uint8), biases)
+        else:
+            found = soft(without(values, biases, named) if len(named) else values, biases)
+    return Look(coefficients=found if tail == "positive" else found.negated())
+
+
+def share_of(level: Fraction, *, stage: int, carriers: int, rule: Rule) -> Fraction:
+    """The budget of one tail of one carrier at one look (counted from 1)."""
+    whole = level if rule == "paper" else level / 2**stage
+    return whole / (len(TAILS) * carriers)
+
+
+def own_certificate(
+    seen: Look, *, recipients: int, level: Fraction, stage: int, carriers: int, rule: Rule
+) -> Certificate:
+    """The certificate that the judge makes, whatever the evidence claims."""
+    share = share_of(level, stage=stage, carriers=carriers, rule=rule)
+    if rule == "certified":
+        return smallest_threshold(seen.coefficients, recipients=recipients, budget=share)
+    z = candidate_threshold(
+        length=seen.coefficients.biases.length,
+        recipients=recipients,
+        budget=level,
+        tails=len(TAILS),
+        carriers=carriers,
+    )
+    return certify(seen.coefficients, Fraction(z), recipients=recipients, budget=share, method="chernoff")
+
+
+def compare(claimed: Certificate, own: Certificate, seen: Look) -> None:
+    """InvalidCertificate unless the claim is the judge's own certificate, or holds beside it.
+
+    Another machine may have chosen another tilt: then the claim's inequality is evaluated by itself.
+    """
+    if claimed == own:
+        return
+    for name in ("method", "law", "recipients", "budget", "required", "passes"):
+        theirs, ours = getattr(claimed, name), getattr(own, name)
+        if theirs != ours:
+            raise InvalidCertificate(f"the certificate claims {name} {theirs}, recomputed it is {ours}")
+    if own.method == "chernoff" and claimed.threshold != own.threshold:
+        raise InvalidCertificate(f"the threshold {claimed.threshold} is not the candidate {own.threshold}")
+    check(claimed, seen.coefficients)
+
+
+def beyond(seen: Look, row: bytes, threshold: Fraction) -> bool:
+    """Whether a row's score is above a threshold, decided by whole numbers."""
+    return seen.total(row) > InnocentLaw(coefficients=seen.coefficients).level(threshold)

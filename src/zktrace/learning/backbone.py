@@ -1,0 +1,60 @@
+"""Which ResNet a state belongs to, from the names and shapes of its arrays."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError
+from zktrace.learning.resnet import BLOCKS, ResNet
+from zktrace.learning.states import load_state
+
+_BLOCK = re.compile(r"layer([1-4])\.([0-9]{1,3})\.conv1\.weight")
+
+
+def backbone_of(state: Mapping[str, NDArray[Any]]) -> ResNet:
+    """The ResNet of this package that the state fits, with the state in it, in evaluation mode.
+
+    Arrays that the network does not have are passed over; one that it lacks, of another shape, or with NaN or
+    infinity in it is an error.
+    """
+    model = _built(state)
+    wanted = model.state_dict()
+    for name in wanted:
+        if name not in state:
+            raise InputError(f"the state lacks {name!r}: not a whole ResNet-{model.depth}")
+        if not np.isfinite(state[name]).all():
+            raise InputError(f"{name!r} has numbers that are not finite")
+    load_state(model, {name: state[name] for name in wanted})
+    return model.eval()
+
+
+def _built(state: Mapping[str, NDArray[Any]]) -> ResNet:
+    first = state.get("conv1.weight")
+    if first is None or first.ndim != 4 or first.shape[2:] != (7, 7) or not first.size:
+        raise InputError("not a ResNet of this package: no first convolution of size 7x7 (conv1.weight)")
+    width, channels = first.shape[:2]
+    found = [match.groups() for match in map(_BLOCK.fullmatch, state) if match]
+    blocks = tuple(sum(stage == number for stage, _ in found) for number in "1234")
+    depth = next((depth for depth, known in BLOCKS.items() if known == blocks), None)
+    if depth is None:
+        raise InputError(f"not a ResNet of this package: {blocks} blocks in its stages")
+    for name, shape in _convolutions(BLOCKS[depth], width):
+        if name not in state:
+            raise InputError(f"the state lacks {name!r}: not a whole ResNet-{depth}")
+        if state[name].shape != shape:
+            raise InputError(f"{name!r} has shape {state[name].shape}, the model needs {shape}")
+    return ResNet(depth=depth, channels=channels, width=width, rng=np.random.default_rng(0))
+
+
+def _convolutions(blocks: tuple[int, ...], width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What a network of this width must have: it is not built before the state is found to be as large."""
+    ins = width
+    for stage, count in enumerate(blocks):
+        outs = width << stage
+        for block in range(count):
+            yield f"layer{stage + 1}.{block}.conv1.weight", (outs, ins, 3, 3)
+            yield f"layer{stage + 1}.{block}.conv2.weight", (outs, outs, 3, 3)
+            ins = outs

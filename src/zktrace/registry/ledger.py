@@ -1,0 +1,227 @@
+"""The rules of a registry: a fold over its entries that accepts each or says why not. Knows no database.
+
+    setup          is the first entry and the only one of its kind
+    enrolment      a new name, a new credential and its codeword, the next row, one commitment a carrier
+    release        a new name, carriers that were set up
+    dispatch       to an enrolled station that is not revoked, of a known release
+    revocation     of an enrolled station, once
+    investigation  of a known release, carriers it has, all stations enrolled so far, a budget that is left
+    verdict        on an investigation without one; names stations it scored; certified only if paid for
+
+Times are what the operator's clock said; the order is that of the log.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from zktrace.credentials.keys import PublicKey
+from zktrace.errors import Error, Refused
+from zktrace.primitives.text import shown
+from zktrace.registry.records import (
+    Dispatch,
+    Enrolment,
+    Entry,
+    Investigation,
+    Record,
+    Release,
+    Revocation,
+    Setup,
+    Verdict,
+)
+
+CERTIFIED: Final = ("certified-attribute", "certified-tamper")
+VERDICTS: Final = (*CERTIFIED, "uncertified-lead", "no-certified-evidence")
+BUDGET_BITS: Final = 4096  # of the denominator of all that was spent: sums of hostile fractions stay small
+
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """An enrolled station as the log knows it."""
+
+    enrolment: Enrolment
+    index: int  # of the enrolment in the log
+    at: str  # when it enrolled
+    revoked: str | None = None  # when, if it was
+
+
+def check_name(name: str, what: str) -> str:
+    """A name that can also be a file's: Refused otherwise. Stations and releases have such names."""
+    if not _FILE_NAME.fullmatch(name):
+        raise Refused(
+            f"{shown(name)} is no {what} name: up to 64 letters, digits, '.', '_', '-', and no '.' first"
+        )
+    return name
+
+
+class Ledger:
+    """The state of a registry after some entries. `apply` raises Refused and then has changed nothing."""
+
+    def __init__(self) -> None:
+        self.size = 0  # entries applied
+        self.first: Setup | None = None
+        self.stations: dict[str, Station] = {}
+        self.by_row: list[str] = []  # names, in the order of their rows
+        self.releases: dict[str, tuple[int, Release]] = {}
+        self.dispatches: list[tuple[int, Dispatch]] = []
+        self.investigations: dict[int, Investigation] = {}
+        self.verdicts: dict[int, tuple[int, Verdict]] = {}  # by investigation: (index, verdict)
+        self.spent = Fraction(0)
+        self._credentials: dict[bytes, str] = {}
+
+    @property
+    def setup(self) -> Setup:
+        """The setup; Refused while there is none."""
+        if self.first is None:
+            raise Refused("the registry is empty: it has no setup")
+        return self.first
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left of the false-accusation budget."""
+        return self.setup.budget - self.spent
+
+    def station(self, name: str) -> Station:
+        """The station called `name`, or Refused."""
+        try:
+            return self.stations[name]
+        except KeyError:
+            raise Refused(f"no station {shown(name)} is enrolled") from None
+
+    def release(self, name: str) -> Release:
+        """The release called `name`, or Refused."""
+        try:
+            return self.releases[name][1]
+        except KeyError:
+            raise Refused(f"there is no release {shown(name)}") from None
+
+    def copies(self) -> dict[str, int]:
+        """How many dispatches to each station are on record."""
+        return dict(Counter(each.station for _, each in self.dispatches))
+
+    def copy(self) -> "Ledger":
+        """A ledger of its own with the same state."""
+        twin = Ledger()
+        for name, value in vars(self).items():
+            setattr(twin, name, value.copy() if isinstance(value, dict | list) else value)
+        return twin
+
+    def apply(self, entry: Entry) -> None:
+        """Take the next entry, or refuse it."""
+        record = entry.record
+        if (self.first is None) != isinstance(record, Setup):
+            raise Refused(
+                "the first entry of a registry must be its setup, and no other one may be"
+                if self.first is None
+                else "a registry has one setup, and it has it already"
+            )
+        self._take(record, entry.at)
+        self.size += 1
+
+    def _take(self, record: Record, at: str) -> None:
+        match record:
+            case Setup():
+                self.first = record
+            case Enrolment():
+                self._enrol(record, at)
+            case Release():
+                self._release(record)
+            case Dispatch():
+                self._dispatch(record)
+            case Revocation():
+                self._revoke(record, at)
+            case Investigation():
+                self._investigate(record)
+            case Verdict():
+                self._conclude(record)
+
+    def _enrol(self, record: Enrolment, at: str) -> None:
+        check_name(record.station, "station")
+        if record.station in self.stations:
+            raise Refused(f"a station {record.station} is enrolled already")
+        if record.row != len(self.by_row):
+            raise Refused(f"the next row is {len(self.by_row)}, not {record.row}")
+        wanted = tuple(each.carrier for each in self.setup.carriers)
+        if tuple(carrier for carrier, _ in record.commitments) != wanted:
+            raise Refused(f"an enrolment commits to one row for each of {', '.join(wanted)}, in this order")
+        holder = self._credentials.get(record.public_key)
+        if holder is not None:
+            raise Refused(f"the credential of {record.station} is enrolled already, for {holder}")
+        try:
+            codeword = PublicKey.from_bytes(record.public_key).codeword(self.setup.identity_bits)
+        except Error as error:
+            raise Refused(f"{record.station}: {error}") from None
+        if codeword != record.codeword:
+            raise Refused(f"the codeword of {record.station} is not that of its public key")
+        self.stations[record.station] = Station(enrolment=record, index=self.size, at=at)
+        self.by_row.append(record.station)
+        self._credentials[record.public_key] = record.station
+
+    def _release(self, record: Release) -> None:
+        check_name(record.name, "release")
+        if record.name in self.releases:
+            raise Refused(f"a release {record.name} exists already")
+        for layout in record.layouts:
+            if self.setup.code(layout.carrier) is None:
+                raise Refused(f"the carrier {layout.carrier} was not set up in this registry")
+        self.releases[record.name] = (self.size, record)
+
+    def _dispatch(self, record: Dispatch) -> None:
+        if self.station(record.station).revoked is not None:
+            raise Refused(f"the station {record.station} is revoked: it gets no further copies")
+        self.release(record.release)
+        self.dispatches.append((self.size, record))
+
+    def _revoke(self, record: Revocation, at: str) -> None:
+        station = self.station(record.station)
+        if station.revoked is not None:
+            raise Refused(f"the station {record.station} is revoked already")
+        self.stations[record.station] = Station(
+            enrolment=station.enrolment, index=station.index, at=station.at, revoked=at
+        )
+
+    def _investigate(self, record: Investigation) -> None:
+        release = self.release(record.release)
+        for carrier in record.carriers:
+            if release.layout(carrier) is None:
+                raise Refused(f"copies of {release.name} do not carry {carrier}")
+        if record.recipients != len(self.by_row):
+            raise Refused(
+                f"{len(self.by_row)} stations are enrolled, not {record.recipients}: all are scored"
+            )
+        if record.budget > self.remaining:
+            raise Refused(
+                f"the investigation asks for a budget of {record.budget}, {self.remaining} is left "
+                f"of {self.setup.budget}"
+            )
+        spent = self.spent + record.budget
+        if spent.denominator.bit_length() > BUDGET_BITS:
+            raise Refused("the budget is too fine a fraction beside those spent before: round it")
+        self.investigations[self.size] = record
+        self.spent = spent
+
+    def _conclude(self, record: Verdict) -> None:
+        case = self.investigations.get(record.investigation)
+        if case is None:
+            raise Refused(f"entry {record.investigation} is no investigation")
+        if record.investigation in self.verdicts:
+            raise Refused(f"the investigation of entry {record.investigation} has its verdict already")
+        if record.verdict not in VERDICTS:
+            raise Refused(f"{shown(record.verdict)} is no verdict")
+        certified = record.verdict in CERTIFIED
+        if certified and case.budget == 0:
+            raise Refused("an investigation without a budget ends in no certified verdict")
+        if certified and not record.named:
+            raise Refused("a certified verdict names somebody")
+        if record.verdict == VERDICTS[-1] and record.named:
+            raise Refused("a verdict without evidence names nobody")
+        if len(set(record.named)) != len(record.named):
+            raise Refused("a verdict names a station once")
+        for name in record.named:
+            if self.station(name).enrolment.row >= case.recipients:
+                raise Refused(f"the station {name} was enrolled after the investigation began")
+        self.verdicts[record.investigation] = (self.size, record)

@@ -1,0 +1,212 @@
+"""A workspace: the folder of an operator.
+
+zktrace.toml       version, and where the registry's database is
+registry.db        the registry, unless it is elsewhere
+secrets/code.key   mode 0600 in a folder of mode 0700; everything secret is derived from it
+releases/NAME/     a shared model and what its copies are read with
+copies/            dispatched copies
+"""
+
+import fcntl
+import json
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Self
+
+from zktrace.codes.key import FILE_LIMIT as KEY_LIMIT
+from zktrace.codes.key import CodeKey
+from zktrace.errors import MalformedFile, Refused
+from zktrace.primitives.commitment import COMMITMENT_BYTES
+from zktrace.primitives.files import read_bounded, sweep, write_atomic
+from zktrace.primitives.text import shown
+from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
+from zktrace.registry.ledger import Ledger, check_name
+from zktrace.registry.records import CarrierCode, Record, Setup
+from zktrace.registry.registry import Registry
+
+VERSION: Final = 1
+SETTINGS: Final = "zktrace.toml"
+DEFAULT_BUDGET: Final = Fraction(1, 100)
+DEFAULT_CARRIERS: Final = ("weight", "feature")
+_UNFINISHED: Final = ".zktrace-init"  # stands in a folder while a workspace is made in it
+_SETTINGS_LIMIT: Final = 1 << 16
+_KEYS: Final = {"database", "version"}
+_LOCAL_DATABASE: Final = "registry.db"
+
+
+class Workspace:
+    """Everything an operator keeps, found by its folder. Opening it opens no database yet."""
+
+    def __init__(self, root: Path, *, database: str, new: bool = False) -> None:
+        self.root = root
+        self._database = database
+        self._new = new  # its database may be made
+
+    @classmethod
+    def create(
+        cls,
+        root: Path,
+        *,
+        title: str,
+        budget: Fraction = DEFAULT_BUDGET,
+        carriers: Iterable[str | CodeShape] = DEFAULT_CARRIERS,
+        url: str | None = None,
+        identity_bits: int = IDENTITY_BITS,
+    ) -> Self:
+        """A new workspace in an empty or new folder; its settings are written last.
+
+        A folder in which this was interrupted is no workspace; doing it again finishes it.
+        """
+        root = Path(root).absolute()
+        shapes = tuple(default_shape(each) if isinstance(each, str) else each for each in carriers)
+        database = _quoted(url or _LOCAL_DATABASE)
+        _rehearse(shapes, title=title, budget=budget, identity_bits=identity_bits)
+        with _claimed(root):
+            workspace = cls(root, database=url or _LOCAL_DATABASE, new=True)
+            for folder, mode in (("secrets", 0o700), ("releases", 0o777), ("copies", 0o777)):
+                (root / folder).mkdir(mode=mode, exist_ok=True)
+            custody = Custody(key=workspace._make_key(), shapes=shapes)
+            workspace._begin(custody.setup(title=title, budget=budget, identity_bits=identity_bits))
+            settings = f"version = {VERSION}\ndatabase = {database}\n"
+            write_atomic(root / SETTINGS, settings.encode(), secret=True)
+        return workspace
+
+    @classmethod
+    def open(cls, root: Path) -> Self:
+        """The workspace in a folder, or Refused."""
+        root = Path(root).absolute()
+        path = root / SETTINGS
+        if not path.is_file():
+            raise Refused(f"{root}: is no workspace (zktrace init makes one)")
+        try:
+            settings = tomllib.loads(read_bounded(path, limit=_SETTINGS_LIMIT).decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+            raise MalformedFile(f"{path}: not TOML") from None  # a reason might repeat a password
+        unknown = sorted(set(settings) - _KEYS)
+        if unknown:
+            raise MalformedFile(f"{path}: unknown key {shown(unknown[0])}")
+        if type(settings.get("version")) is not int or settings["version"] != VERSION:
+            raise MalformedFile(f"{path}: must say version = {VERSION}")
+        if not isinstance(settings.get("database"), str) or not settings["database"]:
+            raise MalformedFile(f"{path}: must say where the database is")
+        return cls(root, database=settings["database"])
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> Self:
+        """The workspace of a folder or the nearest one above it; from the current folder by default."""
+        begin = Path(start or Path.cwd()).absolute()
+        for folder in (begin, *begin.parents):
+            if (folder / SETTINGS).is_file():
+                return cls.open(folder)
+        raise Refused(f"{begin}: no workspace here or above (zktrace init makes one; --workspace names one)")
+
+    @property
+    def code_key_path(self) -> Path:
+        """Where the code key lies."""
+        return self.root / "secrets" / "code.key"
+
+    def release_folder(self, name: str) -> Path:
+        """Where a release's files lie."""
+        return self.root / "releases" / check_name(name, "release")
+
+    def copy_path(self, release: str, station: str) -> Path:
+        """Where a station's copy goes unless told otherwise."""
+        folder = self.root / "copies" / check_name(release, "release")
+        return folder / f"{check_name(station, 'station')}.safetensors"
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registry; the database is opened now."""
+        from zktrace.registry.stores.sql import SqlStore  # noqa: PLC0415
+
+        if "://" in self._database:
+            return Registry(SqlStore(self._database, create=self._new))
+        return Registry(SqlStore.of_file(self.root / self._database, create=self._new))
+
+    @cached_property
+    def custody(self) -> Custody:
+        """The code key, checked against the registry's commitment."""
+        return Custody.of_setup(self._read_key(), self.registry.ledger().setup)
+
+    def _make_key(self) -> CodeKey:
+        """A new key, or that of an interrupted attempt."""
+        path = self.code_key_path
+        sweep(path)
+        if not path.exists():
+            write_atomic(path, CodeKey.generate().to_bytes(), secret=True)
+        return self._read_key()
+
+    def _read_key(self) -> CodeKey:
+        path = self.code_key_path
+        data = read_bounded(path, limit=KEY_LIMIT)
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise Refused(f"{path}: others can read it (chmod 600 it, and consider who has)")
+        return CodeKey.from_bytes(data)
+
+    def _begin(self, setup: Setup) -> None:
+        """Put the setup on record, unless an interrupted attempt has."""
+
+        def first(ledger: Ledger) -> Record:
+            if ledger.size == 1 and ledger.first == setup:
+                raise _DoneAlready
+            if ledger.size:
+                raise Refused("the database holds another registry already, or an unfinished one")
+            return setup
+
+        try:
+            self.registry.add(first)
+        except _DoneAlready:
+            return
+
+
+class _DoneAlready(Exception):
+    """The setup is on record."""
+
+
+def _rehearse(shapes: tuple[CodeShape, ...], *, title: str, budget: Fraction, identity_bits: int) -> None:
+    """Fail for a setup that cannot be put on record before anything is made."""
+    zeros = bytes(COMMITMENT_BYTES)
+    carriers = tuple(
+        CarrierCode(carrier=each.carrier, length=each.length, colluders=each.colluders, biases=zeros)
+        for each in shapes
+    )
+    setup = Setup(title=title, code_key=zeros, carriers=carriers, identity_bits=identity_bits, budget=budget)
+    Setup.from_json(setup.as_json())
+
+
+def _quoted(text: str) -> str:
+    """A TOML string."""
+    if not text.isascii() or not text.isprintable():
+        raise Refused("a database's URL is printable ASCII (percent-encode the rest)")
+    return json.dumps(text)
+
+
+@contextmanager
+def _claimed(root: Path) -> Iterator[None]:
+    """Sole use of a folder that is empty, new, or was left by an interrupted attempt."""
+    marker = root / _UNFINISHED
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if (root / SETTINGS).exists():
+            raise Refused(f"{root}: is a workspace already")
+        found = {each.name for each in root.iterdir()}
+        if found and marker.name not in found:
+            raise Refused(f"{root}: is not empty; a workspace gets a folder of its own")
+        handle = marker.open("w")
+    except OSError as error:
+        raise Refused(f"{root}: cannot be made a workspace ({(error.strerror or '').lower()})") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(f"{root}: a workspace is just being made there") from None
+        yield
+        marker.unlink(missing_ok=True)
+
+
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_CARRIERS", "Workspace"]

@@ -1,0 +1,119 @@
+"""The report on the public identity marks of a model: stations against codewords."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zktrace.report import numbers
+from zktrace.report.html import Html, code, facts, join, name, section, table, tag
+from zktrace.report.page import page
+from zktrace.report.svg import figure, heat_key, heat_map
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StationMark:
+    """One station's component in a model."""
+
+    station: str
+    agreement: float  # with its own codeword
+    best_other: float
+    attributed: str | None  # None: several codewords agree equally
+    distance: int  # bits that differ from its own codeword
+    within_radius: bool  # the attribution is proved by the distance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributionReport:
+    """What `zktrace attribute` found."""
+
+    model: str
+    digest: str
+    bits: int
+    stations: tuple[StationMark, ...]
+    matrix: tuple[tuple[float, ...], ...]  # component of station i against codeword j
+    attribution: float
+    self_agreement: float
+    cross_talk: float
+    codeword_distance: int
+
+    def as_dict(self) -> dict[str, object]:
+        """For the JSON output of the command; the matrix stays in the report."""
+        return {
+            "stations": [
+                {
+                    "station": each.station,
+                    "agreement": each.agreement,
+                    "best_other": each.best_other,
+                    "attributed": each.attributed,
+                    "distance": each.distance,
+                    "within_radius": each.within_radius,
+                }
+                for each in self.stations
+            ],
+            "attribution": self.attribution,
+            "self_agreement": self.self_agreement,
+            "cross_talk": self.cross_talk,
+            "codeword_distance": self.codeword_distance,
+        }
+
+
+def attribution_html(found: AttributionReport) -> str:
+    """The whole document."""
+    names = [each.station for each in found.stations]
+    summary = facts(
+        (
+            ("stations attributed to themselves", numbers.percent(found.attribution)),
+            ("agreement with the own codeword", numbers.fixed(found.self_agreement)),
+            ("agreement with other codewords", numbers.fixed(found.cross_talk)),
+            ("bits of a codeword", found.bits),
+            ("least distance of two codewords", f"{found.codeword_distance} bits"),
+        )
+    )
+    warning = (
+        "A match is statistical evidence that a codeword is present in the model, not of who put it there: "
+        "public marks can be copied. A credential proof shows who holds it."
+    )
+    listed = table(
+        ("station", "agrees", "best other", "attributed to", "bits off", "proved"),
+        [
+            (
+                name(each.station),
+                numbers.fixed(each.agreement),
+                numbers.fixed(each.best_other),
+                "several" if each.attributed is None else name(each.attributed),
+                each.distance,
+                "yes" if each.within_radius else "no",
+            )
+            for each in found.stations
+        ],
+        caption="Each station's component; proved: by its distance to all codewords",
+        numeric=(1, 2, 4),
+    )
+    body = join(
+        (
+            section("Summary", tag("p", warning, class_="note"), summary),
+            section(
+                "Stations and codewords",
+                tag("div", agreement_figure(found.matrix, names), listed, class_="plots"),
+            ),
+        )
+    )
+    subtitle = join(("Model ", name(found.model), ", ", code(found.digest)))
+    return page(title="Identity marks in a model", subtitle=subtitle, body=body)
+
+
+def agreement_figure(matrix: Sequence[Sequence[float]], names: Sequence[str]) -> Html:
+    """The heat map of agreement, with its key."""
+    picture = heat_map(
+        matrix,
+        rows=names,
+        columns=names,
+        title="Agreement of components and codewords",
+        description=f"{len(names)} stations' components (rows) against {len(names)} codewords (columns).",
+        x_label="rows: component read for a station; columns: codeword",
+    )
+    key = heat_key(low="0 (opposite)", middle="0.5 (chance)", high="1 (all bits agree)")
+    words = (
+        "Where marks hold, the framed diagonal is strong and everything else is near one half, the agreement "
+        "of unrelated words."
+    )
+    return figure(picture, key, caption=words)

@@ -1,0 +1,200 @@
+"""Copies of a shared model, leaked alone and averaged: who is named (`tab:isolation`, `tab:collusion`).
+
+A workspace is made as an operator would, its stations enrolled, copies dispatched. Every single copy, all
+pairs and random larger coalitions are then read and scored. A study puts no investigation on record.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from zktrace.attacks.collusion import average
+from zktrace.certificates.adjudicate import Rule
+from zktrace.codes import Code
+from zktrace.dispatch.copies import CopySettings
+from zktrace.dispatch.cost import copy_cost
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.proxy import evaluation_samples, proxy_pool
+from zktrace.dispatch.releases import make_release, reader_of, release_folder
+from zktrace.federation.roster import experimental_roster
+from zktrace.federation.spec import RunSpec
+from zktrace.models import ModelState, model_digest, open_model
+from zktrace.readouts.weight import Profile
+from zktrace.registry.enrolling import enrol
+from zktrace.registry.workspace import Workspace
+from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.tracing.readout import Readout
+from zktrace.tracing.score import Scored, score
+
+RELEASE: Final = "r1"
+BUDGET: Final = Fraction(1, 1000)
+SIZES: Final = (3, 5, 8)
+SAMPLED: Final = 20  # coalitions of each of these sizes
+
+Progress = Callable[[str, int, int], None]  # what, done, of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingTrial:
+    """A shared model, where it came from, and how copies of it are marked."""
+
+    spec: RunSpec
+    model: Path
+    carriers: tuple[str, ...]
+    profile: Profile
+    settings: CopySettings
+    sizes: tuple[int, ...] = SIZES
+
+    def facts(self) -> dict[str, Any]:
+        """What rows say of it."""
+        return {
+            "study": "tracing",
+            "dataset": self.spec.preset.data.dataset,
+            "seed": self.spec.seed,
+            "width": self.spec.preset.model.width,
+            "stations": self.spec.preset.federation.clients,
+            "model": model_digest(open_model(self.model)).hex(),
+            "carriers": list(self.carriers),
+            "profile": self.profile,
+            "settings": self._settings(),
+            "budget": str(BUDGET),
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings that this kind of copy heeds."""
+        chosen = self.settings
+        if self.profile == "paper":
+            return {
+                "episodes": chosen.episodes,
+                "mu": chosen.mu,
+                "lambda_t": chosen.lambda_t,
+                "learning_rate": chosen.learning_rate,
+            }
+        found: dict[str, Any] = {"share": chosen.share} if "weight" in self.carriers else {}
+        return found | ({"feature": chosen.feature} if "feature" in self.carriers else {})
+
+    @property
+    def folder(self) -> str:
+        """A name for the workspace."""
+        kind = f"{'+'.join(self.carriers)}-{self.profile}"
+        return f"{self.spec.preset.data.dataset}-{self.spec.seed}-{kind}-{trial_id(self.facts())[:8]}"
+
+
+def coalitions(stations: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[tuple[int, ...]]:
+    """Everybody alone, all pairs, and SAMPLED different coalitions of each larger size."""
+    yield from ((each,) for each in range(stations))
+    yield from combinations(range(stations), 2)
+    for size in sizes:
+        every = list(combinations(range(stations), size))
+        order = np.random.default_rng([seed, size]).permutation(len(every))
+        yield from (every[int(place)] for place in order[:SAMPLED])
+
+
+def perform(
+    trial: TracingTrial, rows: Rows, *, work: Path, jobs: int = 2, progress: Progress | None = None
+) -> list[Row]:
+    """Make the copies that are missing and the rows that are missing."""
+    report = progress or (lambda _what, _done, _of: None)
+    facts = trial.facts()
+    workspace = _workspace(trial, work / trial.folder)
+    stations = trial.spec.preset.federation.clients
+    copies = []
+    for copy in dispatch(workspace, release=RELEASE, settings=trial.settings, jobs=jobs):
+        copies.append(open_model(copy.path))
+        report("copies", len(copies), stations)
+    done = rows.done()
+    made: list[Row] = []
+    wanted = facts | {"part": "cost"}
+    if trial_id(wanted) not in done:
+        made.append(rows.add(wanted, _cost(trial, workspace, copies)))
+    readers = [reader_of(workspace, RELEASE, each) for each in trial.carriers]
+    codes = [workspace.custody.code(each) for each in trial.carriers]
+    groups = list(coalitions(stations, trial.spec.seed, trial.sizes))
+    for number, members in enumerate(groups, start=1):
+        wanted = facts | {"part": "coalition", "members": list(members)}
+        if trial_id(wanted) not in done:
+            suspect = copies[members[0]] if len(members) == 1 else average([copies[i] for i in members])
+            readouts = [
+                Readout(carrier=carrier, values=reader.read(suspect), reference=reader.reference)
+                for carrier, reader in zip(trial.carriers, readers, strict=True)
+            ]
+            made.append(rows.add(wanted, outcome(readouts, codes, members, stations, trial.profile)))
+        report("coalitions", number, len(groups))
+    return made
+
+
+def outcome(
+    readouts: list[Readout], codes: list[Code], members: tuple[int, ...], stations: int, profile: Profile
+) -> dict[str, Any]:
+    """Whom the rule of a profile names, and scores in standard deviations of an innocent's."""
+    rule: Rule = "paper" if profile == "paper" else "certified"
+    found = score(readouts, codes, recipients=stations, level=BUDGET, rule=rule, certify=True)
+    named = sorted({each.recipient for look in found.looks for each in look})
+    return {
+        "verdict": str(found.verdict),
+        "named": named,
+        "caught": len(set(named) & set(members)),
+        "framed": len(set(named) - set(members)),
+        "sigma": _sigmas(found, codes, members, stations),
+    }
+
+
+def _sigmas(
+    found: Scored, codes: list[Code], members: tuple[int, ...], stations: int
+) -> dict[str, dict[str, float | None]]:
+    result = {}
+    for reading, code in zip(found.readings, codes, strict=True):
+        scores = reading.coefficients.scores_float(reading.sums) / np.sqrt(code.length)
+        others = [float(scores[i]) for i in range(stations) if i not in members]
+        own = [float(scores[i]) for i in members]
+        result[reading.carrier] = {
+            "least_member": round(min(own), 3),
+            "greatest_member": round(max(own), 3),
+            "greatest_other": round(max(others), 3) if others else None,
+        }
+    return result
+
+
+def _workspace(trial: TracingTrial, folder: Path) -> Workspace:
+    """The operator's workspace of a trial, as far as it is missing."""
+    if (folder / "zktrace.toml").exists():
+        workspace = Workspace.open(folder)
+    else:
+        title = f"study: {trial.folder}"
+        workspace = Workspace.create(
+            folder, title=title, carriers=trial.carriers, identity_bits=trial.spec.preset.marks.bits
+        )
+    ledger = workspace.registry.ledger()
+    roster = experimental_roster(trial.spec.seed, trial.spec.preset.federation.clients)
+    for number, public in enumerate(roster[len(ledger.by_row) :], start=len(ledger.by_row)):
+        enrol(workspace.registry, workspace.custody, station=f"station{number:03d}", public=public)
+    if RELEASE not in ledger.releases:
+        make_release(
+            workspace,
+            trial.model,
+            carriers=trial.carriers,
+            profile=trial.profile,
+            name=RELEASE,
+            pool=proxy_pool(trial.spec),
+        )
+    return workspace
+
+
+def _cost(trial: TracingTrial, workspace: Workspace, copies: list[ModelState]) -> dict[str, Any]:
+    images, labels = evaluation_samples(trial.spec)
+    shared = release_folder(workspace, RELEASE).shared()
+    named = ((f"station{number:03d}", copy) for number, copy in enumerate(copies))
+    found = copy_cost(
+        shared, named, images, labels, shape=trial.spec.preset.evaluation.shape, seed=trial.spec.seed
+    )
+    return {
+        "shared": found.shared.mean,
+        "copies": [each.mean for each in found.copies.values()],
+        "mean_cost_pp": found.mean,
+        "worst_cost_pp": found.worst,
+    }

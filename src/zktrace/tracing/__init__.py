@@ -1,0 +1,7 @@
+"""Readout -> scores -> certificates -> verdict -> evidence; every look is on record before it is taken."""
+
+from zktrace.tracing.case import CarrierTable, Case, Lead, Named
+from zktrace.tracing.protocol import trace
+from zktrace.tracing.readout import Readout
+
+__all__ = ["CarrierTable", "Case", "Lead", "Named", "Readout", "trace"]

@@ -1,0 +1,73 @@
+"""A case: all that an investigation found, for printing, for a report, and for a judge."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.certificates.adjudicate import Tail, Verdict
+from zktrace.certificates.certificate import Certificate
+from zktrace.evidence import Evidence
+from zktrace.registry.records import Investigation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A station beyond a certified threshold."""
+
+    station: str
+    carrier: str
+    tail: Tail
+    stage: int  # the look, counted from 1
+    score: Fraction
+    certificate: Certificate
+
+    @property
+    def bound(self) -> Fraction:
+        """At most this is the probability that any innocent is beyond the threshold of this look."""
+        return self.certificate.budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """A station beyond a threshold that carries no guarantee. For the operator's eyes."""
+
+    station: str
+    carrier: str
+    tail: Tail
+    score: Fraction
+    threshold: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CarrierTable:
+    """The first look at one carrier: everybody's score, in the order of the rows."""
+
+    carrier: str
+    values: NDArray[np.float64]  # the readout
+    scores: NDArray[np.float64]
+    positive: Certificate
+    negative: Certificate
+    candidate: float  # beyond it a score is at least a lead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """An investigation that has ended."""
+
+    verdict: Verdict
+    named: tuple[Named, ...]
+    leads: tuple[Lead, ...]
+    tables: tuple[CarrierTable, ...]
+    stations: tuple[str, ...]  # by row
+    investigation: Investigation
+    level: Fraction  # eps that the thresholds were made for
+    place: int  # of the investigation in the log
+    verdict_place: int
+    evidence: Evidence
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Whoever is named, each once, in order."""
+        return tuple(dict.fromkeys(each.station for each in self.named))

@@ -1,0 +1,196 @@
+"""Scores of everybody, the decisions of every look, and the findings they make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.certificates.adjudicate import TAILS, Decision, Exceedance, Reading, Rule, Verdict, adjudicate
+from zktrace.certificates.lengths import candidate_threshold
+from zktrace.certificates.stages import Evidence as Source
+from zktrace.certificates.stages import investigate
+from zktrace.codes import Code, Coefficients, score_all, soft, symmetric
+from zktrace.codes.biases import ONE
+from zktrace.evidence import CarrierClaim, Findings, Naming, Stage
+from zktrace.registry.bindings import readout_digest
+from zktrace.registry.records import CARRIERS
+from zktrace.tracing.case import CarrierTable, Lead, Named
+from zktrace.tracing.readout import Readout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """What all looks together say."""
+
+    verdict: Verdict
+    looks: tuple[tuple[Exceedance, ...], ...]  # who was named for the first time at each
+    leads: tuple[Exceedance, ...]
+    readings: tuple[Reading, ...]  # of the first look
+    first: Decision
+
+
+def score(
+    readouts: Sequence[Readout],
+    codes: Sequence[Code],
+    *,
+    recipients: int,
+    level: Fraction,
+    rule: Rule,
+    certify: bool,
+) -> Scored:
+    """Score rows 0..recipients-1 on every carrier. Without `certify` nobody is named: leads only."""
+    if rule == "certified" and certify:
+        return _by_stages(readouts, codes, recipients, level)
+    readings = tuple(
+        _reading(readout, code, recipients, rule) for readout, code in zip(readouts, codes, strict=True)
+    )
+    decision = adjudicate(readings, budget=level, rule=rule)
+    if certify:
+        return _scored((decision,), readings)
+    leads = (*decision.named, *decision.leads)
+    return Scored(
+        verdict=Verdict.LEAD if leads else Verdict.NOTHING,
+        looks=(),
+        leads=leads,
+        readings=readings,
+        first=decision,
+    )
+
+
+def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> Reading:
+    if rule == "paper":
+        coefficients = symmetric((readout.values > 0).astype(np.uint8), code.biases)
+    else:
+        coefficients = soft(readout.values, code.biases)
+    return Reading(
+        carrier=readout.carrier, coefficients=coefficients, sums=score_all(code, recipients, coefficients)
+    )
+
+
+def _by_stages(
+    readouts: Sequence[Readout], codes: Sequence[Code], recipients: int, level: Fraction
+) -> Scored:
+    first: dict[str, Reading] = {}
+
+    def source(readout: Readout, code: Code) -> Source:
+        def sums(coefficients: Coefficients) -> NDArray[np.int64]:
+            found = score_all(code, recipients, coefficients)
+            reading = Reading(carrier=readout.carrier, coefficients=coefficients, sums=found)
+            first.setdefault(readout.carrier, reading)
+            return found
+
+        return Source(
+            carrier=readout.carrier, values=readout.values, biases=code.biases, sums=sums, rows=code.rows
+        )
+
+    sources = [source(readout, code) for readout, code in zip(readouts, codes, strict=True)]
+    found = investigate(sources, budget=level)
+    return _scored(found.stages, tuple(first[each.carrier] for each in readouts))
+
+
+def _scored(stages: tuple[Decision, ...], readings: tuple[Reading, ...]) -> Scored:
+    """Everybody named, at the look that named them first; a look that names nobody new is the last."""
+    verdict = stages[0].verdict
+    seen: set[int] = set()
+    looks = []
+    for decision in stages:
+        if decision.verdict != verdict:
+            break
+        fresh = tuple(each for each in decision.named if each.recipient not in seen)
+        if not fresh:
+            break
+        seen |= {each.recipient for each in fresh}
+        looks.append(fresh)
+    return Scored(
+        verdict=verdict, looks=tuple(looks), leads=stages[0].leads, readings=readings, first=stages[0]
+    )
+
+
+def findings(
+    scored: Scored, readouts: Sequence[Readout], stations: Sequence[str], level: Fraction
+) -> Findings:
+    """What is claimed, in the names of stations."""
+    return Findings(
+        verdict=scored.verdict,
+        level=level,
+        carriers=tuple(
+            CarrierClaim(carrier=each.carrier, readout=readout_digest(each.values)) for each in readouts
+        ),
+        stages=tuple(_stage(look, stations) for look in scored.looks),
+    )
+
+
+def _stage(look: tuple[Exceedance, ...], stations: Sequence[str]) -> Stage:
+    certificates = {each.carrier: each.certificate for each in look if each.certificate is not None}
+    return Stage(
+        tail=look[0].tail,
+        certificates=tuple((each, certificates[each]) for each in CARRIERS if each in certificates),
+        named=tuple(
+            Naming(station=stations[each.recipient], carrier=each.carrier, score=each.score) for each in look
+        ),
+    )
+
+
+def named(scored: Scored, stations: Sequence[str]) -> tuple[Named, ...]:
+    """The same for a person."""
+    return tuple(
+        Named(
+            station=stations[each.recipient],
+            carrier=each.carrier,
+            tail=each.tail,
+            stage=stage,
+            score=each.score,
+            certificate=each.certificate,
+        )
+        for stage, look in enumerate(scored.looks, start=1)
+        for each in look
+        if each.certificate is not None
+    )
+
+
+def leads(scored: Scored, stations: Sequence[str]) -> tuple[Lead, ...]:
+    """Whoever is worth a closer look, strongest first."""
+    return tuple(
+        Lead(
+            station=stations[each.recipient],
+            carrier=each.carrier,
+            tail=each.tail,
+            score=each.score,
+            threshold=each.threshold,
+        )
+        for each in scored.leads
+    )
+
+
+def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, ...]:
+    """The first look at every carrier."""
+    result = []
+    for at, (reading, readout) in enumerate(zip(scored.readings, readouts, strict=True)):
+        positive, negative = scored.first.certificates[len(TAILS) * at : len(TAILS) * (at + 1)]
+        candidate = candidate_threshold(
+            length=len(readout.values),
+            recipients=len(reading.sums),
+            budget=scored.first.budget,
+            tails=len(TAILS),
+            carriers=len(readouts),
+        )
+        result.append(
+            CarrierTable(
+                carrier=readout.carrier,
+                values=readout.values,
+                scores=_floats(reading),
+                positive=positive,
+                negative=negative,
+                candidate=candidate,
+            )
+        )
+    return tuple(result)
+
+
+def _floats(reading: Reading) -> NDArray[np.float64]:
+    """S of everybody, for people: `Coefficients.score` in 64 bits, which hold it."""
+    coefficients = reading.coefficients
+    exact: NDArray[np.int64] = reading.sums * ONE - coefficients.offset
+    return exact / float(coefficients.denominator)

@@ -1,0 +1,75 @@
+"""`zktrace attack` as a researcher meets it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dispatch.small import arrays, model_file
+from zktrace.cli.app import run
+from zktrace.models import model_digest, open_model
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    model_file(tmp_path / "a.safetensors")
+    model_file(tmp_path / "b.safetensors", 1)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["quantise", "--bits", "2"],
+        ["quantise", "--bits", "3", "--all"],
+        ["prune", "--share", "0.4"],
+        ["prune", "--share", "0.4", "--structured"],
+        ["noise", "--sigma", "0.5", "--seed", "3"],
+        ["reset", "--stage", "layer2"],
+    ],
+)
+def test_a_model_file_becomes_another(
+    here: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    before = Path("a.safetensors").read_bytes()
+    assert run(["attack", *command, "a.safetensors", "--out", "c.safetensors", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    state = open_model("c.safetensors")
+    assert facts["attack"] == command[0]
+    assert facts["digest"] == model_digest(state).hex()
+    assert model_digest(state) != model_digest(open_model("a.safetensors"))
+    assert set(state) == set(arrays())
+    assert Path("a.safetensors").read_bytes() == before
+    assert run(["attack", *command, "a.safetensors", "--out", "c.safetensors"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert run(["attack", *command, "a.safetensors", "--out", "c.safetensors", "--force"]) == 0
+
+
+def test_copies_are_averaged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["attack", "average", "a.safetensors", "b.safetensors", "--out", "c.safetensors"]) == 0
+    mean = (arrays(0)["conv1.weight"] + arrays(1)["conv1.weight"]) / 2
+    assert np.array_equal(open_model("c.safetensors")["conv1.weight"], mean)
+    capsys.readouterr()
+    assert run(["attack", "average", "a.safetensors", "--out", "d.safetensors"]) == 2
+    assert "at least two" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["prune", "a.safetensors", "--share", "2"], "0..1"),
+        (["noise", "a.safetensors", "--sigma", "-1"], "at least 0"),
+        (["reset", "a.safetensors", "--stage", "layer9"], "not known"),
+        (["quantise", "missing.safetensors"], "cannot be read"),
+    ],
+)
+def test_bad_input_is_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert run(["attack", *arguments, "--out", "c.safetensors"]) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert shown.err.count("\n") == 1
+    assert not Path("c.safetensors").exists()

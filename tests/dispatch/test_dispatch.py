@@ -1,0 +1,277 @@
+"""Releases and copies of the weight carrier: what is on disk, what is on record, and what a kill leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from dispatch.small import arrays, model_file, operator
+from zktrace.certificates.stages import Evidence, investigate
+from zktrace.codes import sums
+from zktrace.dispatch.copies import CopySettings
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.releases import make_release, next_name, reader_of, release_folder
+from zktrace.errors import Error, InputError, MalformedFile, Refused
+from zktrace.models import model_digest, open_model, save_model
+from zktrace.readouts.weight import WeightReader
+from zktrace.registry.bindings import directions_commitment, readout_digest
+from zktrace.registry.records import Revocation
+from zktrace.registry.workspace import Workspace
+
+NAMES = ("alpha", "beta", "gamma", "delta")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    return operator(tmp_path / "op", *NAMES)
+
+
+def released(place: Workspace, **options: object) -> Path:
+    path = model_file(place.root.parent / "model.safetensors")
+    make_release(place, path, carriers=("weight",), **options)  # type: ignore[arg-type]
+    return path
+
+
+def named(place: Workspace, release: str, state: object) -> set[str]:
+    """Who is named for a suspect."""
+    code = place.custody.code("weight")
+    ledger = place.registry.ledger()
+    rows = code.rows(range(len(ledger.by_row)))
+    evidence = Evidence(
+        carrier="weight",
+        values=reader_of(place, release, "weight").read(state),  # type: ignore[arg-type]
+        biases=code.biases,
+        sums=lambda coefficients: sums(rows, coefficients),
+        rows=code.rows,
+    )
+    found = investigate([evidence], budget=Fraction(1, 1000))
+    return {ledger.by_row[each.recipient] for each in found.named}
+
+
+def test_a_release_records_what_a_reader_needs(place: Workspace) -> None:
+    path = released(place)
+    before = path.read_bytes()
+    record = place.registry.ledger().release("r1")
+    layout = record.layout("weight")
+    assert layout is not None
+    folder = release_folder(place, "r1")
+    seed = place.custody.direction_seed("weight", "r1")
+    assert folder.shared_path.read_bytes() == before == path.read_bytes()
+    assert record.model == model_digest(open_model(path))
+    assert (layout.profile, layout.layers, layout.dimension) == ("informed", (60,) * 5, 300)
+    assert layout.directions == directions_commitment(seed, "weight")
+    blank = WeightReader(seed=seed, length=96, layers=layout.layers, profile="informed")
+    assert layout.reference == readout_digest(blank.project(arrays()))
+    assert reader_of(place, "r1", "weight").read(arrays()).tolist() == [0.0] * 96
+    with pytest.raises(Refused, match="exists already"):
+        make_release(place, path, carriers=("weight",), name="r1")
+    assert make_release(place, path, carriers=("weight",)).name == "r2"
+    assert next_name({"r1": 0, "r3": 0}) == "r2"
+
+
+def test_a_release_of_another_container_becomes_safetensors(place: Workspace, tmp_path: Path) -> None:
+    np.savez(tmp_path / "model.npz", **arrays())
+    record = make_release(place, tmp_path / "model.npz", carriers=("weight",))
+    assert model_digest(release_folder(place, "r1").shared()) == record.model
+
+
+def test_every_station_gets_a_copy_of_its_own_and_the_shared_model_stays(place: Workspace) -> None:
+    path = released(place)
+    before = path.read_bytes()
+    copies = list(dispatch(place))
+    assert [copy.station for copy in copies] == list(NAMES)
+    assert path.read_bytes() == release_folder(place, "r1").shared_path.read_bytes() == before
+    assert len({copy.digest for copy in copies}) == 4
+    for copy in copies:
+        assert copy.made
+        assert copy.path == place.copy_path("r1", copy.station)
+        assert model_digest(open_model(copy.path)) == copy.digest
+        assert named(place, "r1", open_model(copy.path)) == {copy.station}
+        with safe_open(copy.path, framework="numpy") as handle:
+            assert handle.metadata() == {
+                "format": "pt",
+                "zktrace.release": "r1",
+                "zktrace.station": copy.station,
+            }
+    recorded = {each.station: each.copy for _, each in place.registry.ledger().dispatches}
+    assert recorded == {copy.station: copy.digest for copy in copies}
+    secret = place.custody.key.secret
+    assert all(secret not in copy.path.read_bytes() for copy in copies)
+
+
+def test_copies_that_are_there_are_passed_over(place: Workspace, tmp_path: Path) -> None:
+    released(place)
+    first = list(dispatch(place, out=tmp_path / "out"))
+    head = place.registry.head()
+    stamps = [copy.path.stat().st_mtime_ns for copy in first]
+    again = list(dispatch(place, out=tmp_path / "out"))
+    assert [(copy.station, copy.digest, copy.made) for copy in again] == [
+        (copy.station, copy.digest, False) for copy in first
+    ]
+    assert [copy.path.stat().st_mtime_ns for copy in again] == stamps
+    assert place.registry.head() == head
+
+
+def test_a_copy_that_was_lost_or_damaged_is_made_again(place: Workspace) -> None:
+    released(place)
+    alpha, beta, *_ = dispatch(place)
+    head = place.registry.head()
+    alpha.path.unlink()
+    state = dict(open_model(beta.path))
+    state["layer0.bn1.weight"] = state["layer0.bn1.weight"] + np.float32(1)
+    metadata = {"format": "pt", "zktrace.release": "r1", "zktrace.station": "beta"}
+    save_model(beta.path, state, metadata=metadata, replace=True)
+    again = {copy.station: copy for copy in dispatch(place)}
+    assert [again[name].made for name in NAMES] == [True, True, False, False]
+    assert (again["alpha"].digest, again["beta"].digest) == (alpha.digest, beta.digest)
+    assert place.registry.head() == head
+
+
+def test_a_file_that_is_not_ours_is_left_alone(place: Workspace, tmp_path: Path) -> None:
+    released(place)
+    (tmp_path / "out").mkdir()
+    for content in (b"notes", (tmp_path / "model.safetensors").read_bytes()):
+        stray = tmp_path / "out" / "gamma.safetensors"
+        stray.write_bytes(content)
+        with pytest.raises(Refused, match="in the way"):
+            list(dispatch(place, out=tmp_path / "out"))
+        assert stray.read_bytes() == content
+    assert not place.registry.ledger().dispatches
+
+
+def test_revoked_stations_get_nothing(place: Workspace) -> None:
+    released(place)
+    place.registry.add(Revocation(station="beta", reason="left"))
+    with pytest.raises(Refused, match="beta is revoked"):
+        list(dispatch(place, stations=["alpha", "beta"]))
+    assert not place.registry.ledger().dispatches
+    assert [copy.station for copy in dispatch(place)] == ["alpha", "gamma", "delta"]
+    assert not place.copy_path("r1", "beta").exists()
+
+
+def test_a_station_revoked_meanwhile_keeps_no_file(place: Workspace) -> None:
+    released(place)
+    making = dispatch(place)
+    next(making)
+    place.registry.add(Revocation(station="beta", reason="left"))
+    with pytest.raises(Refused, match="revoked"):
+        next(making)
+    assert not place.copy_path("r1", "beta").exists()
+
+
+def test_the_latest_release_is_dispatched(place: Workspace, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no release yet"):
+        list(dispatch(place))
+    for number in range(11):
+        make_release(place, model_file(tmp_path / f"{number}.safetensors", number), carriers=("weight",))
+    (copy,) = dispatch(place, stations=["alpha"])
+    assert copy.path.parent.name == "r11"
+    assert named(place, "r11", open_model(copy.path)) == {"alpha"}
+    assert not named(place, "r3", open_model(copy.path)) - {"alpha"}
+
+
+def test_two_colluders_are_named(place: Workspace) -> None:
+    released(place)
+    copies = {copy.station: open_model(copy.path) for copy in dispatch(place)}
+    mean = {
+        name: (copies["alpha"][name] + copies["gamma"][name]) / 2
+        if copies["alpha"][name].dtype.kind == "f"
+        else copies["alpha"][name]
+        for name in copies["alpha"]
+    }
+    assert named(place, "r1", mean) == {"alpha", "gamma"}
+
+
+def test_the_share_is_the_size_of_the_change(place: Workspace) -> None:
+    released(place)
+    (copy,) = dispatch(place, stations=["alpha"], settings=CopySettings(share=0.1))
+    moved = [
+        open_model(copy.path)[name] - value for name, value in arrays().items() if name.endswith("bn1.weight")
+    ]
+    scales = [value for name, value in arrays().items() if name.endswith("bn1.weight")]
+    ratio = np.linalg.norm(np.concatenate(moved)) / np.linalg.norm(np.concatenate(scales))
+    assert ratio == pytest.approx(0.1, rel=1e-4)
+
+
+def test_damaged_releases_are_refused(place: Workspace) -> None:
+    released(place)
+    folder = release_folder(place, "r1")
+    reference = folder.reference_path("weight")
+    good = reference.read_bytes()
+    reference.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    with pytest.raises(MalformedFile, match="on record"):
+        reader_of(place, "r1", "weight")
+    save_model(folder.shared_path, arrays(1), replace=True)
+    with pytest.raises(Refused, match="not the shared model"):
+        list(dispatch(place))
+    with pytest.raises(Refused, match="do not carry"):
+        reader_of(place, "r1", "feature")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"carriers": ()}, "each once"),
+        ({"carriers": ("weight", "weight")}, "each once"),
+        ({"carriers": ("output",)}, "each once"),
+        ({"carriers": ("weight",), "profile": "paper"}, "--proxy"),
+        ({"carriers": ("feature",)}, "--proxy"),
+        ({"carriers": ("weight",), "name": "../x"}, "no release name"),
+    ],
+)
+def test_impossible_releases_are_errors(place: Workspace, options: dict[str, object], words: str) -> None:
+    path = model_file(place.root.parent / "model.safetensors")
+    with pytest.raises(Error, match=words):
+        make_release(place, path, **options)  # type: ignore[arg-type]
+    assert not place.registry.ledger().releases
+
+
+def test_a_model_without_room_for_the_code_is_refused(place: Workspace, tmp_path: Path) -> None:
+    small = {"bn.weight": np.ones(90, np.float32), "bn.running_var": np.ones(90, np.float32)}
+    save_model(tmp_path / "small.safetensors", small)
+    with pytest.raises(InputError, match="room for 89"):
+        make_release(place, tmp_path / "small.safetensors", carriers=("weight",))
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.registry.workspace import Workspace
+place = Workspace.open(Path(sys.argv[1]))
+print("ready", flush=True)
+for copy in dispatch(place):
+    print(copy.station, flush=True)
+"""
+
+
+def test_a_killed_dispatch_is_repaired_by_repeating_it(tmp_path: Path) -> None:
+    names = [f"s{number}" for number in range(12)]
+    place = operator(tmp_path / "op", *names)
+    released(place)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(place.root)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(float(rng.uniform(0.0, 0.15)))
+        os.kill(child.pid, signal.SIGKILL)
+        child.communicate()
+        place.registry.verify()
+        for _, each in place.registry.ledger().dispatches:  # on record: the file is there, whole
+            assert model_digest(open_model(place.copy_path("r1", each.station))) == each.copy
+    copies = list(dispatch(place))
+    assert [copy.station for copy in sorted(copies, key=lambda copy: int(copy.station[1:]))] == names
+    assert len(place.registry.ledger().dispatches) == len(names)
+    assert {path.name for path in (place.root / "copies" / "r1").iterdir()} == {
+        f"{name}.safetensors" for name in names
+    }

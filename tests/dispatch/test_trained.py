@@ -1,0 +1,204 @@
+"""Copies that are made by training: both carriers, both profiles, on a narrow network."""
+
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from dispatch.small import operator
+from learning.synthetic import narrow, task
+from zktrace.codes import sums, symmetric, unpack
+from zktrace.dispatch.copies import CopySettings
+from zktrace.dispatch.cost import copy_cost
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.releases import Pool, make_release, reader_of, release_folder
+from zktrace.dispatch.trained import others
+from zktrace.errors import InputError, MalformedFile, Refused
+from zktrace.learning.configs import EpisodeShape, EpisodicConfig, PretrainConfig
+from zktrace.learning.states import state_of
+from zktrace.learning.training import pretrain
+from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.readouts.scales import gather
+from zktrace.registry.workspace import Workspace
+
+NAMES = ("alpha", "beta", "gamma")
+FEATURE = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
+
+
+@cache
+def shared() -> ModelState:
+    model = narrow()
+    images, labels = task(240)
+    config = PretrainConfig(epochs=2, batch_size=60)
+    pretrain(model, images, labels, config, np.random.default_rng(0))
+    return ModelState.from_arrays({f"module.{name}": value for name, value in state_of(model).items()})
+
+
+def pool(samples: int = 180) -> Pool:
+    images, labels = task(samples, seed=1)
+    config = EpisodicConfig(way=5, shot=2, query=3, temperature=8.0, learning_rate=0.01)
+    return Pool(images=images, labels=labels, episodes=asdict(config), note="a task")
+
+
+def place(folder: Path, carriers: tuple[str, ...], profile: str) -> Workspace:
+    made = operator(folder / "op", *NAMES)
+    save_model(folder / "model.safetensors", shared())
+    make_release(made, folder / "model.safetensors", carriers=carriers, profile=profile, pool=pool())  # type: ignore[arg-type]
+    return made
+
+
+def agreement(made: Workspace, carrier: str, state: ModelState) -> list[float]:
+    """How often the signs of a reading are the bits of each station's row."""
+    code = made.custody.code(carrier)
+    word = reader_of(made, "r1", carrier).read(state) > 0
+    rows = unpack(code.rows(range(len(NAMES))), code.length)
+    return [float(each) for each in (rows == word).mean(axis=1)]
+
+
+def test_informed_copies_of_both_carriers(tmp_path: Path) -> None:
+    made = place(tmp_path, ("weight", "feature"), "informed")
+    settings = CopySettings(feature=FEATURE)
+    copies = list(dispatch(made, stations=NAMES[:2], settings=settings))
+    for row, copy in enumerate(copies):
+        state = open_model(copy.path)
+        assert list(state) == list(shared())
+        for carrier, least in (("weight", 1.0), ("feature", 0.9)):
+            found = agreement(made, carrier, state)
+            assert found[row] >= least
+            assert max(found[:row] + found[row + 1 :]) < 0.85
+    assert model_digest(release_folder(made, "r1").shared()) == model_digest(shared())
+
+
+def test_the_weight_mark_is_the_same_with_and_without_a_feature_mark(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    made = place(tmp_path / "a", ("weight", "feature"), "informed")
+    (copy,) = dispatch(made, stations=["beta"], settings=CopySettings(feature=FEATURE))
+    values = reader_of(made, "r1", "weight").read(open_model(copy.path))
+    assert np.abs(values) == pytest.approx(np.abs(values).mean(), rel=1e-3)
+
+
+def test_workers_make_the_copies_of_one_process(tmp_path: Path) -> None:
+    made = place(tmp_path, ("feature",), "informed")
+    settings = CopySettings(feature={**FEATURE, "passes": 2})
+    who = NAMES[:2]
+    one = {
+        copy.station: copy.digest
+        for copy in dispatch(made, stations=who, out=tmp_path / "one", settings=settings)
+    }
+    seen: set[str] = set()
+    two = {
+        copy.station: copy.digest
+        for copy in dispatch(
+            made,
+            stations=who,
+            out=tmp_path / "two",
+            settings=settings,
+            jobs=2,
+            progress=lambda station, share: seen.add(station),
+        )
+    }
+    assert one == two
+    assert seen == set(who)
+    assert len(made.registry.ledger().dispatches) == 2
+
+
+@pytest.mark.parametrize(
+    ("carrier", "rate", "least"), [("weight", 0.05, 0.8), ("feature", 0.005, 0.7)], ids=["weight", "feature"]
+)
+def test_the_papers_copies_carry_their_rows_by_sign(
+    tmp_path: Path, carrier: str, rate: float, least: float
+) -> None:
+    made = place(tmp_path, (carrier,), "paper")
+    settings = CopySettings(episodes=60, learning_rate=rate, push_margin=0.0)
+    (copy,) = dispatch(made, stations=["beta"], settings=settings)
+    state = open_model(copy.path)
+    assert agreement(made, carrier, state)[1] > least
+    code = made.custody.code(carrier)
+    coefficients = symmetric(reader_of(made, "r1", carrier).read(state) > 0, code.biases)
+    assert sums(code.rows(range(3)), coefficients).argmax() == 1
+    assert made.registry.ledger().release("r1").layouts[0].reference == bytes(32)
+
+
+def test_a_push_writes_the_papers_word_at_an_ordinary_learning_rate(tmp_path: Path) -> None:
+    made = place(tmp_path, ("weight",), "paper")
+    pushed, plain = (
+        next(dispatch(made, stations=["beta"], out=tmp_path / str(margin), settings=settings))
+        for margin in (0.1, 0.0)
+        for settings in [CopySettings(episodes=5, learning_rate=0.001, push_margin=margin)]
+    )
+    assert agreement(made, "weight", open_model(pushed.path))[1] > 0.95
+    assert agreement(made, "weight", open_model(plain.path))[1] < 0.8
+
+
+def test_the_paper_can_write_both_carriers_at_once(tmp_path: Path) -> None:
+    made = place(tmp_path, ("weight", "feature"), "paper")
+    (copy,) = dispatch(made, stations=["beta"], settings=CopySettings(episodes=2))
+    state = open_model(copy.path)
+    assert gather(state).tolist() != gather(shared()).tolist()
+    assert list(state) == list(shared())
+
+
+def test_the_cost_is_measured_on_the_same_episodes() -> None:
+    images, labels = task(90, seed=2)
+    shape = EpisodeShape(way=5, shot=2, query=3)
+    random = ModelState.from_arrays(state_of(narrow(seed=5)))
+    copies = [("same", shared()), ("untrained", random)]
+    cost = copy_cost(shared(), copies, images, labels, shape=shape, episodes=40)
+    assert cost.copies["same"] == cost.shared
+    lost = 100 * (cost.shared.mean - cost.copies["untrained"].mean)
+    assert lost != 0
+    assert cost.mean == pytest.approx(lost / 2)
+    assert cost.worst == pytest.approx(max(lost, 0))
+    with pytest.raises(InputError, match="no copy"):
+        copy_cost(shared(), [], images, labels, shape=shape, episodes=2)
+
+
+def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> None:
+    made = operator(tmp_path / "op", *NAMES)
+    save_model(tmp_path / "model.safetensors", shared())
+    with pytest.raises(InputError, match="64 probes are needed, the proxy data has 40 images"):
+        make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool(40))
+    make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool())
+    folder = release_folder(made, "r1")
+    with pytest.raises(InputError, match="no such setting"):
+        list(dispatch(made, settings=CopySettings(feature={"margins": 1.0})))
+    facts = folder.path / "proxy.json"
+    good = facts.read_text()
+    facts.write_text("{}")
+    with pytest.raises(MalformedFile, match="proxy pool"):
+        list(dispatch(made))
+    facts.unlink()
+    with pytest.raises(Refused, match="without proxy data"):
+        list(dispatch(made))
+    facts.write_text(good)
+    save_model(folder.probes_path, {"probes": np.zeros((64, 4, 32, 32), np.float32)}, replace=True)
+    with pytest.raises(MalformedFile, match="not the probes"):
+        list(dispatch(made))
+    with pytest.raises(MalformedFile, match="not the probes"):
+        reader_of(made, "r1", "feature")
+
+
+def test_probes_are_not_kept_where_they_are() -> None:
+    images = task(30)[0]
+    assert len(others(images, images[5:15], least=10)) == 20
+    assert len(others(images, images[:25], least=10)) == 30
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"share": 0.0},
+        {"share": 2.0},
+        {"episodes": 0},
+        {"mu": -1.0},
+        {"lambda_t": float("inf")},
+        {"push_margin": -0.1},
+    ],
+)
+def test_impossible_settings_are_errors(bad: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        CopySettings(**bad)  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""Policy files: small, exact, and no key is ignored."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from zktrace.errors import InputError
+from zktrace.judge import DEFAULT_POLICY, Policy
+
+
+def test_what_a_file_does_not_say_is_the_default() -> None:
+    assert Policy.from_toml(b"") == DEFAULT_POLICY
+    assert Policy.from_toml(b"min_length = 512").max_budget == DEFAULT_POLICY.max_budget
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        'max_budget = 1e-3\nrules = ["certified"]\ncarriers = ["weight"]\nmin_length = 512\n'
+        "require_suspect = true\nrequire_registry = true\naccept_tamper = false\n"
+    )
+    assert Policy.read(path) == Policy(
+        max_budget=Fraction(1, 1000),  # the number that is written, not a float near it
+        rules=("certified",),
+        carriers=("weight",),
+        min_length=512,
+        require_suspect=True,
+        require_registry=True,
+        accept_tamper=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_budgets = 0.1",
+        "max_budget = 1",
+        "max_budget = 0.0",
+        "max_budget = nan",
+        "max_budget = inf",
+        'max_budget = "0.1"',
+        "min_length = 0",
+        "min_length = true",
+        "min_length = 1.5",
+        "rules = []",
+        'rules = ["strict"]',
+        'rules = "certified"',
+        "carriers = [1]",
+        "require_suspect = 1",
+        "[policy]",
+        "max_budget",
+        "a = " + "[" * 10_000,
+        "\x00",
+    ],
+)
+def test_what_is_not_a_policy_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="policy"):
+        Policy.from_toml(text.encode())
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(InputError, match="policy"):
+        Policy.from_toml(b"\xff\xfe")

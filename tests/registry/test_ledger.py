@@ -1,0 +1,256 @@
+"""The rules of the registry, one by one: what may follow what."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from registry.small import (
+    BUDGET,
+    CUSTODY,
+    dispatch,
+    investigation,
+    public_key,
+    release,
+    revocation,
+    setup,
+    verdict,
+)
+from zktrace.certificates.adjudicate import Verdict as Verdicts
+from zktrace.errors import Refused
+from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger
+from zktrace.registry.records import Enrolment, Entry, Record
+
+AT = "2026-01-31T12:00:00Z"
+
+
+def enrolment(name: str, row: int) -> Enrolment:
+    return CUSTODY.enrolment(setup(), station=name, row=row, public=public_key(name))
+
+
+def folded(*records: Record) -> Ledger:
+    ledger = Ledger()
+    for each in records:
+        ledger.apply(Entry(at=AT, record=each))
+    return ledger
+
+
+def begun() -> Ledger:
+    """Two stations, one release: entries 0 to 3."""
+    return folded(setup(), enrolment("alpha", 0), enrolment("beta", 1), release())
+
+
+def refuse(ledger: Ledger, record: Record, why: str) -> None:
+    """The record is refused for that reason, and the ledger is as it was."""
+    before = ledger.copy()
+    with pytest.raises(Refused, match=why):
+        ledger.apply(Entry(at=AT, record=record))
+    assert vars(ledger) == vars(before)
+
+
+def test_the_state_after_a_whole_story() -> None:
+    ledger = begun()
+    for record in (dispatch("alpha"), dispatch("beta"), revocation("beta"), investigation(2), verdict(7)):
+        ledger.apply(Entry(at=AT, record=record))
+    assert ledger.size == 9
+    assert ledger.setup == setup()
+    assert ledger.by_row == ["alpha", "beta"]
+    assert [each.enrolment.row for each in ledger.stations.values()] == [0, 1]
+    assert ledger.station("beta").revoked == AT
+    assert ledger.station("beta").index == 2
+    assert ledger.station("alpha").revoked is None
+    assert ledger.releases == {"v1": (3, release())}
+    assert ledger.release("v1") == release()
+    assert ledger.copies() == {"alpha": 1, "beta": 1}
+    assert ledger.investigations == {7: investigation(2)}
+    assert ledger.verdicts == {7: (8, verdict(7))}
+    assert ledger.spent == Fraction(1, 1000)
+    assert ledger.remaining == BUDGET - Fraction(1, 1000)
+
+
+def test_the_words_of_a_verdict_are_those_of_the_certificates() -> None:
+    assert set(VERDICTS) == {str(each) for each in Verdicts}
+    assert set(CERTIFIED) == {Verdicts.ATTRIBUTE, Verdicts.TAMPER}
+
+
+@pytest.mark.parametrize("record", [enrolment("alpha", 0), release(), revocation("alpha"), investigation(0)])
+def test_nothing_comes_before_the_setup(record: Record) -> None:
+    refuse(Ledger(), record, "first entry")
+
+
+def test_an_empty_ledger_has_no_setup() -> None:
+    with pytest.raises(Refused, match="empty"):
+        _ = Ledger().remaining
+
+
+def test_there_is_one_setup() -> None:
+    refuse(folded(setup()), setup(), "one setup")
+
+
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_rows_are_given_in_order(row: int) -> None:
+    refuse(begun(), enrolment("gamma", row), "the next row is 2")
+
+
+def test_a_name_is_enrolled_once_even_if_it_was_revoked() -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=revocation("alpha")))
+    again = CUSTODY.enrolment(setup(), station="alpha", row=2, public=public_key("another"))
+    refuse(ledger, again, "enrolled already")
+
+
+def test_a_credential_is_enrolled_once() -> None:
+    twin = CUSTODY.enrolment(setup(), station="gamma", row=2, public=public_key("alpha"))
+    refuse(begun(), twin, "enrolled already, for alpha")
+
+
+def test_an_enrolment_has_one_commitment_for_each_carrier_in_order() -> None:
+    good = enrolment("gamma", 2)
+    for wrong in (good.commitments[:1], good.commitments[::-1], (), good.commitments + good.commitments[:1]):
+        refuse(begun(), replace(good, commitments=wrong), "one row for each of weight, feature")
+
+
+def test_the_codeword_is_the_hash_of_the_public_key() -> None:
+    good = enrolment("gamma", 2)
+    wrong = bytes([good.codeword[0] ^ 1]) + good.codeword[1:]
+    refuse(begun(), replace(good, codeword=wrong), "not that of its public key")
+    refuse(begun(), replace(good, codeword=good.codeword[:-1]), "not that of its public key")
+
+
+def test_a_public_key_can_be_read() -> None:
+    refuse(begun(), replace(enrolment("gamma", 2), public_key=b"no key"), "gamma: public key")
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "a b", "ä", ".hidden", "x" * 65, "a\n", "a\x00"])
+def test_names_can_be_file_names(name: str) -> None:
+    refuse(begun(), replace(enrolment("gamma", 2), station=name), "no station name")
+    refuse(begun(), release(name), "no release name")
+
+
+def test_a_release_has_a_new_name_and_known_carriers() -> None:
+    refuse(begun(), release(), "exists already")
+    refuse(begun(), release("v2", ("weight", "output")), "output was not set up")
+
+
+def test_a_dispatch_goes_to_an_enrolled_station() -> None:
+    refuse(begun(), dispatch("gamma"), "no station 'gamma'")
+
+
+def test_a_dispatch_is_of_a_known_release() -> None:
+    refuse(begun(), dispatch("alpha", "v2"), "no release 'v2'")
+
+
+def test_a_revoked_station_gets_no_copy() -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=revocation("alpha")))
+    refuse(ledger, dispatch("alpha"), "alpha is revoked")
+    ledger.apply(Entry(at=AT, record=dispatch("beta")))
+
+
+def test_a_station_is_revoked_once() -> None:
+    ledger = begun()
+    refuse(ledger, revocation("gamma"), "no station")
+    ledger.apply(Entry(at=AT, record=revocation("alpha")))
+    refuse(ledger, revocation("alpha"), "revoked already")
+
+
+@pytest.mark.parametrize("recipients", [0, 1, 3])
+def test_an_investigation_scores_everybody(recipients: int) -> None:
+    refuse(begun(), investigation(recipients), "2 stations are enrolled")
+
+
+def test_revoked_stations_are_scored_too() -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=revocation("alpha")))
+    refuse(ledger, investigation(1), "2 stations are enrolled")
+    ledger.apply(Entry(at=AT, record=investigation(2)))
+
+
+def test_an_investigation_is_of_a_known_release_and_its_carriers() -> None:
+    refuse(begun(), investigation(2, release="v2"), "no release")
+    refuse(begun(), investigation(2, carriers=("weight", "feature")), "do not carry feature")
+
+
+def test_the_budget_can_be_spent_to_the_last_and_not_further() -> None:
+    ledger = begun()
+    for _ in range(10):
+        ledger.apply(Entry(at=AT, record=investigation(2, BUDGET / 10)))
+    assert ledger.remaining == 0
+    refuse(ledger, investigation(2, Fraction(1, 10**12)), "a budget of 1/1000000000000, 0 is left of 1/100")
+    ledger.apply(Entry(at=AT, record=investigation(2, Fraction(0))))
+    assert ledger.spent == BUDGET
+
+
+def test_overdrawing_by_the_smallest_amount_is_refused() -> None:
+    refuse(begun(), investigation(2, BUDGET + Fraction(1, 10**30)), "is left of")
+
+
+def test_budgets_whose_sum_would_be_an_endless_fraction_are_refused() -> None:
+    """Else a hostile log could make every reader add numbers of millions of digits."""
+    ledger = begun()
+    fine = [investigation(2, Fraction(1, 10**300 + 2 * i + 1)) for i in range(20)]
+    for record in fine[:4]:
+        ledger.apply(Entry(at=AT, record=record))
+    refuse(ledger, fine[4], "too fine a fraction")
+    ledger.apply(Entry(at=AT, record=investigation(2, Fraction(1, 1000))))
+
+
+def concluded(word: str, named: tuple[str, ...] = ("alpha",)) -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=investigation(2)))
+    ledger.apply(Entry(at=AT, record=verdict(4, word, named)))
+
+
+def test_each_verdict_can_be_recorded() -> None:
+    concluded("certified-attribute", ("alpha", "beta"))
+    concluded("certified-tamper")
+    concluded("uncertified-lead")
+    concluded("no-certified-evidence", ())
+
+
+def test_a_verdict_belongs_to_an_open_investigation() -> None:
+    ledger = begun()
+    refuse(ledger, verdict(4), "entry 4 is no investigation")
+    ledger.apply(Entry(at=AT, record=investigation(2)))
+    refuse(ledger, verdict(3), "entry 3 is no investigation")
+    ledger.apply(Entry(at=AT, record=verdict(4)))
+    refuse(ledger, verdict(4), "its verdict already")
+
+
+@pytest.mark.parametrize(
+    ("word", "named", "why"),
+    [
+        ("guilty", ("alpha",), "'guilty' is no verdict"),
+        ("certified-attribute", (), "names somebody"),
+        ("certified-attribute", ("alpha", "alpha"), "names a station once"),
+        ("certified-attribute", ("gamma",), "no station 'gamma'"),
+        ("no-certified-evidence", ("alpha",), "names nobody"),
+    ],
+)
+def test_a_verdict_fits_what_it_says(word: str, named: tuple[str, ...], why: str) -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=investigation(2)))
+    refuse(ledger, verdict(4, word, named), why)
+
+
+def test_a_verdict_names_only_whom_it_scored() -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=investigation(2)))
+    ledger.apply(Entry(at=AT, record=enrolment("gamma", 2)))
+    refuse(ledger, verdict(4, named=("gamma",)), "enrolled after")
+
+
+@pytest.mark.parametrize("word", CERTIFIED)
+def test_what_was_not_paid_for_is_not_certified(word: str) -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=investigation(2, Fraction(0))))
+    refuse(ledger, verdict(4, word), "without a budget")
+    ledger.apply(Entry(at=AT, record=verdict(4, "uncertified-lead")))
+
+
+def test_a_copy_has_a_life_of_its_own() -> None:
+    ledger = begun()
+    twin = ledger.copy()
+    twin.apply(Entry(at=AT, record=enrolment("gamma", 2)))
+    assert ledger.by_row == ["alpha", "beta"]
+    assert "gamma" not in ledger.stations

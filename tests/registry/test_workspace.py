@@ -1,0 +1,197 @@
+"""Workspaces: made whole, found from within, and closed to others."""
+
+import stat
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from registry.postgres import Server
+from registry.small import SHAPES, public_key
+from zktrace.codes import CodeKey
+from zktrace.errors import InputError, MalformedFile, Refused, Rejected
+from zktrace.registry.enrolling import enrol
+from zktrace.registry.workspace import Workspace
+
+
+def make(root: Path, **more: object) -> Workspace:
+    return Workspace.create(root, title="a federation", carriers=SHAPES, **more)  # type: ignore[arg-type]
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
+    made = make(tmp_path / "deep" / "ws")
+    found = {str(each.relative_to(made.root)) for each in made.root.rglob("*")}
+    assert found == {"zktrace.toml", "registry.db", "secrets", "secrets/code.key", "releases", "copies"}
+    assert mode(made.root / "secrets") == 0o700
+    assert mode(made.root / "secrets" / "code.key") == 0o600
+    assert mode(made.root / "zktrace.toml") == 0o600
+    again = Workspace.open(made.root)
+    assert again.registry.head() == made.registry.head()
+    assert again.custody == made.custody
+    assert again.registry.ledger().remaining == Fraction(1, 100)
+
+
+def test_secrets_are_nowhere_but_in_the_key_file(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    enrol(made.registry, made.custody, station="alpha", public=public_key("alpha"))
+    secrets = [
+        made.custody.key.secret,
+        made.custody.key_opening(),
+        made.custody.row_opening("weight", 0),
+        made.custody.bias_opening("weight"),
+        made.custody.direction_seed("weight", "v1"),
+    ]
+    for path in made.root.rglob("*"):
+        if path.is_file() and path.name != "code.key":
+            data = path.read_bytes()
+            assert not any(each in data or each.hex().encode() in data for each in secrets), path
+
+
+def test_two_workspaces_share_no_secret(tmp_path: Path) -> None:
+    assert make(tmp_path / "a").custody.key != make(tmp_path / "b").custody.key
+
+
+def test_it_is_found_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(tmp_path / "ws")
+    deep = made.root / "releases" / "v1" / "x"
+    deep.mkdir(parents=True)
+    assert Workspace.find(deep).root == made.root
+    monkeypatch.chdir(deep)
+    assert Workspace.find().root == made.root
+    with pytest.raises(Refused, match="no workspace here or above"):
+        Workspace.find(tmp_path)
+    with pytest.raises(Refused, match="is no workspace"):
+        Workspace.open(deep)
+
+
+def test_it_is_made_in_an_empty_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    make(tmp_path / "empty")
+    with pytest.raises(Refused, match="is a workspace already"):
+        make(tmp_path / "empty")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    with pytest.raises(Refused, match="is not empty"):
+        make(tmp_path / "full")
+    assert [each.name for each in (tmp_path / "full").iterdir()] == ["thesis.txt"]
+    with pytest.raises(Refused, match="cannot be made a workspace"):
+        make(tmp_path / "full" / "thesis.txt")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": Fraction(0)},
+        {"budget": Fraction(1)},
+        {"identity_bits": 0},
+        {"carriers": ()},
+        {"carriers": ("sound",)},
+        {"carriers": ("weight", "weight")},
+        {"title": ""},
+        {"title": "two\nlines"},
+        {"url": "sqlite:///ä.db"},
+    ],
+)
+def test_what_cannot_be_set_up_makes_nothing(tmp_path: Path, wrong: dict[str, object]) -> None:
+    wanted: dict[str, object] = {"title": "a federation", "carriers": SHAPES} | wrong
+    with pytest.raises(InputError):
+        Workspace.create(tmp_path / "ws", **wanted)  # type: ignore[arg-type]
+    assert not (tmp_path / "ws").exists()
+
+
+def test_an_interrupted_attempt_is_finished_with_the_same_key(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    key, head = made.custody.key, made.registry.head()
+    (made.root / "zktrace.toml").unlink()
+    (made.root / ".zktrace-init").touch()
+    with pytest.raises(Refused):
+        Workspace.open(made.root)
+    again = make(tmp_path / "ws")
+    assert again.custody.key == key
+    assert again.registry.head() == head
+    assert not (made.root / ".zktrace-init").exists()
+
+
+def test_an_interrupted_attempt_is_not_finished_as_another(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    (made.root / "zktrace.toml").unlink()
+    (made.root / ".zktrace-init").touch()
+    with pytest.raises(Refused, match="another registry already"):
+        make(tmp_path / "ws", budget=Fraction(1, 2))
+
+
+def test_a_database_is_of_one_workspace(tmp_path: Path, server: Server) -> None:
+    url = server.new_database()
+    made = make(tmp_path / "one", url=url)
+    enrol(made.registry, made.custody, station="alpha", public=public_key("alpha"))
+    assert Workspace.open(made.root).registry.verify().size == 2
+    assert not (made.root / "registry.db").exists()
+    with pytest.raises(Refused, match="another registry already"):
+        make(tmp_path / "two", url=url)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "version = 1",
+        'database = "registry.db"',
+        'version = 2\ndatabase = "registry.db"',
+        'version = true\ndatabase = "registry.db"',
+        'version = "1"\ndatabase = "registry.db"',
+        "version = 1\ndatabase = 5",
+        'version = 1\ndatabase = ""',
+        'version = 1\ndatabase = "registry.db"\ncolour = "red"',
+        "version = 1\ndatabase = 'postgresql://anna:hunter2@",
+        "\xff",
+        "a" * 70_000,
+    ],
+)
+def test_settings_are_read_strictly(tmp_path: Path, text: str) -> None:
+    (tmp_path / "zktrace.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError) as caught:
+        Workspace.open(tmp_path)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    (made.root / "registry.db").unlink()
+    with pytest.raises(Refused, match="the database is not there"):
+        Workspace.open(made.root).registry.ledger()
+    assert not (made.root / "registry.db").exists()
+    (made.root / "registry.db").touch()
+    with pytest.raises(Refused, match="holds no registry"):
+        Workspace.open(made.root).registry.ledger()
+
+
+def test_a_code_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    made.code_key_path.chmod(0o640)
+    with pytest.raises(Refused, match="others can read it"):
+        _ = Workspace.open(made.root).custody
+
+
+def test_another_code_key_is_rejected(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    made.code_key_path.write_bytes(CodeKey.generate().to_bytes())
+    with pytest.raises(Rejected, match="not the one"):
+        _ = Workspace.open(made.root).custody
+    made.code_key_path.write_bytes(b"no key")
+    with pytest.raises(MalformedFile):
+        _ = Workspace.open(made.root).custody
+
+
+def test_paths_stay_inside(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    assert made.release_folder("v1") == made.root / "releases" / "v1"
+    assert made.copy_path("v1", "alpha") == made.root / "copies" / "v1" / "alpha.safetensors"
+    for name in ("..", "a/b", "/etc", ""):
+        with pytest.raises(Refused):
+            made.release_folder(name)
+        with pytest.raises(Refused):
+            made.copy_path("v1", name)

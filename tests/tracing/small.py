@@ -1,0 +1,140 @@
+"""A small federation in memory: a registry, its code key, and readouts of copies that never were files."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from support import seeded
+from zktrace.codes import CodeKey, unpack
+from zktrace.credentials import PublicKey, SecretKey
+from zktrace.registry.bindings import directions_commitment, readout_digest
+from zktrace.registry.custody import CodeShape, Custody
+from zktrace.registry.records import Enrolment, Layout, Release
+from zktrace.registry.registry import Registry
+from zktrace.registry.stores.memory import MemoryStore
+from zktrace.tracing import Case, Readout, trace
+
+Floats = NDArray[np.float64]
+LAYERS = (24, 40)
+SUSPECT = hashlib.sha256(b"suspect").digest()
+
+
+@cache
+def public_key(i: int) -> PublicKey:
+    """Stations' keys are made once: they cost more than everything else here."""
+    return SecretKey.generate(entropy=seeded(f"station {i}")).public
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federation:
+    """Everything an operator holds."""
+
+    registry: Registry
+    custody: Custody
+    release: Release
+    references: dict[str, Floats]
+
+    def copy_readout(self, carrier: str, rows: Sequence[int], *, noise: float = 0.3, seed: int = 0) -> Floats:
+        """What the average of some stations' copies reads, less the reference in the informed profile."""
+        rng = np.random.default_rng(seed)
+        code = self.custody.code(carrier)
+        bits = unpack(code.rows(rows), code.length).astype(np.float64)
+        return np.asarray((2 * bits - 1).mean(axis=0) + noise * rng.standard_normal(code.length))
+
+    def readout(self, carrier: str, values: Floats) -> Readout:
+        informed = self.release.layout(carrier).profile == "informed"  # type: ignore[union-attr]
+        return Readout(
+            carrier=carrier, values=values, reference=self.references[carrier] if informed else None
+        )
+
+    def trace(
+        self,
+        rows: Sequence[int],
+        *,
+        carriers: Sequence[str] = ("weight",),
+        budget: Fraction = Fraction(1, 1000),
+        seed: int = 0,
+        negate: bool = False,
+    ) -> Case:
+        """Investigate the average of some copies."""
+        sign = -1.0 if negate else 1.0
+        readouts = [
+            self.readout(each, sign * self.copy_readout(each, rows, seed=seed + at))
+            for at, each in enumerate(carriers)
+        ]
+        return self.investigate(readouts, budget=budget)
+
+    def investigate(self, readouts: Sequence[Readout], *, budget: Fraction = Fraction(1, 1000)) -> Case:
+        return trace(
+            self.registry,
+            self.custody,
+            suspect=SUSPECT,
+            release=self.release.name,
+            readouts=readouts,
+            budget=budget,
+        )
+
+
+def federation(
+    *,
+    stations: int = 6,
+    length: int = 128,
+    carriers: Sequence[str] = ("weight",),
+    profile: str = "informed",
+    seed: str = "code key",
+    budget: Fraction = Fraction(1, 2),
+    registry: Registry | None = None,
+) -> Federation:
+    """A registry with everybody enrolled and one release."""
+    shapes = tuple(CodeShape(carrier=each, length=length, colluders=2) for each in carriers)
+    custody = Custody(key=CodeKey.generate(entropy=seeded(seed)), shapes=shapes)
+    registry = registry or Registry(MemoryStore())
+    registry.add(custody.setup(title="test", budget=budget))
+    for i in range(stations):
+        registry.add(enrolment(registry, custody, i))
+    rng = np.random.default_rng(7)
+    references = {each: rng.standard_normal(length) for each in carriers}
+    release = Release(
+        name="r1",
+        model=hashlib.sha256(b"shared").digest(),
+        layouts=tuple(layout(custody, each, profile, references[each]) for each in carriers),
+    )
+    registry.add(release)
+    return Federation(registry=registry, custody=custody, release=release, references=references)
+
+
+def enrolment(registry: Registry, custody: Custody, i: int) -> Enrolment:
+    return custody.enrolment(registry.ledger().setup, station=f"station-{i}", row=i, public=public_key(i))
+
+
+def layout(
+    custody: Custody, carrier: str, profile: str, reference: Floats, *, layers: tuple[int, ...] = LAYERS
+) -> Layout:
+    weight = carrier == "weight"
+    return Layout(
+        carrier=carrier,
+        profile=profile,
+        dimension=sum(layers) if weight else 32,
+        layers=layers if weight else (),
+        directions=directions_commitment(custody.direction_seed(carrier, "r1"), carrier),
+        reference=readout_digest(reference) if profile == "informed" else bytes(32),
+        probes=bytes(32) if weight else hashlib.sha256(b"probes").digest(),
+    )
+
+
+def wild(length: int) -> list[Floats]:
+    """Readouts of suspects that were shaped to break arithmetic."""
+    signs = np.where(np.arange(length) % 3 == 0, 1.0, -1.0)
+    return [
+        np.zeros(length),
+        np.full(length, 1e308),
+        1e308 * signs,
+        5e-324 * signs,
+        np.where(np.arange(length) == 0, 1e308, 1e-308),
+        np.logspace(-300, 300, length) * signs,
+    ]
