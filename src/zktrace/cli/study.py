@@ -79,6 +79,9 @@ def tracing(
     size: Annotated[
         list[int], typer.Option("--size", min=3, help="Coalition sizes beyond pairs; repeat it.")
     ] = [3, 5, 8],  # noqa: B006
+    copies: Annotated[
+        int | None, typer.Option("--copies", min=1, help="Only so many stations get a copy.")
+    ] = None,
     cifar10: Cifar10 = None,
     as_json: Json = False,
 ) -> None:
@@ -106,7 +109,24 @@ def tracing(
         profile="paper" if profile == "paper" else "informed",
         settings=CopySettings(**{name: value for name, value in given.items() if value is not None}),  # type: ignore[arg-type]
         sizes=tuple(size),
+        copies=copies,
     )
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
     emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
+
+
+@app.command("table")
+def table(
+    rows: Annotated[list[Path], typer.Argument(help="Files of rows.")],
+    kind: Annotated[str, typer.Option("--kind", help="federation or tracing.")],
+    as_json: Json = False,
+) -> None:
+    """Draw a table of the documentation (Markdown) from saved rows."""
+    from zktrace.studies.rows import Rows
+    from zktrace.studies.tables import TABLES
+
+    if kind not in TABLES:
+        raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
+    text = TABLES[kind]([row for path in rows for row in Rows(path).read()])
+    emit({"ok": True, "table": text}, as_json=as_json, text=text)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from zktrace.errors import InputError
@@ -65,7 +66,7 @@ class NamedStation:
     """An accusation and the probability of error it is made with."""
 
     station: str
-    bound: float  # at most this probability of naming it if it is innocent
+    bound: Fraction | float  # at most this probability of naming it if it is innocent
     evidence: str  # carriers, stage, score: a sentence
 
 
@@ -79,7 +80,7 @@ class CertificateRow:
     method: str
     threshold: float
     bound: float  # on a false accusation of anybody; rounded up when shown
-    allowed: float  # the share of the budget
+    allowed: Fraction | float  # the share of the budget
     passes: bool
 
 

@@ -1,22 +1,23 @@
 """Numbers for a person. What bounds something is rounded to the safe side."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 
 NONE = "\N{EN DASH}"
 
 
-def plain(value: float | None, *, digits: int = 4) -> str:
+def plain(value: Fraction | float | None, *, digits: int = 4) -> str:
     """A few significant digits; a dash for what is not there."""
     return _rounded(value, digits, ROUND_HALF_EVEN)
 
 
-def at_most(value: float | None, *, digits: int = 3) -> str:
+def at_most(value: Fraction | float | None, *, digits: int = 3) -> str:
     """Rounded up: still an upper bound."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
-def at_least(value: float | None, *, digits: int = 3) -> str:
+def at_least(value: Fraction | float | None, *, digits: int = 3) -> str:
     """Rounded down: still a lower bound."""
     return _rounded(value, digits, ROUND_FLOOR)
 
@@ -31,12 +32,14 @@ def percent(value: float | None) -> str:
     return NONE if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
 
 
-def _rounded(value: float | None, digits: int, rounding: str) -> str:
+def _rounded(value: Fraction | float | None, digits: int, rounding: str) -> str:
     if value is None or math.isnan(value):
         return NONE
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    exact = Context(prec=digits, rounding=rounding).create_decimal_from_float(value)
+    ratio = Fraction(value)
+    context = Context(prec=digits, rounding=rounding)
+    exact = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     size = exact.adjusted()
     if not exact:
         return "0"

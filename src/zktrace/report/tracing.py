@@ -40,7 +40,7 @@ def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note
         suspect=suspect.name,
         digest=case.investigation.suspect.hex(),
         verdict=str(case.verdict),
-        sentences=tuple(line for line in how_sure(case) if line),
+        sentences=_paragraphs(how_sure(case)),
         carriers=tuple(_carrier(case, table, ledger) for table in case.tables),
         named=tuple(_named(each) for each in case.named),
         certificates=_certificates(case),
@@ -69,6 +69,12 @@ def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note
         ),
         note=note,
     )
+
+
+def _paragraphs(lines: list[str]) -> tuple[str, ...]:
+    """Lines between empty ones run together."""
+    joined = "\n".join(line.strip() for line in lines).split("\n\n")
+    return tuple(" ".join(part.split("\n")) for part in joined if part.strip())
 
 
 def _carrier(case: Case, table: CarrierTable, ledger: Ledger) -> CarrierSection:
@@ -100,7 +106,7 @@ def _named(each: Named) -> NamedStation:
     look = "first look" if each.stage == 1 else f"look {each.stage}, without the rows named before"
     limit = up(each.certificate.threshold)
     words = f"{each.carrier} carrier, {look}: score {down(each.score)}, threshold {limit}"
-    return NamedStation(station=each.station, bound=float(each.bound), evidence=words)
+    return NamedStation(station=each.station, bound=each.bound, evidence=words)
 
 
 def _certificates(case: Case) -> tuple[CertificateRow, ...]:
@@ -125,7 +131,7 @@ def _certificate(stage: int, carrier: str, tail: str, found: Certificate) -> Cer
         method=found.method,
         threshold=float(found.threshold),
         bound=_bound(found),
-        allowed=float(found.budget),
+        allowed=found.budget,
         passes=found.passes,
     )
 

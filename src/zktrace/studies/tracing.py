@@ -49,6 +49,7 @@ class TracingTrial:
     profile: Profile
     settings: CopySettings
     sizes: tuple[int, ...] = SIZES
+    copies: int | None = None  # so many stations, from the first, get a copy; None: all
 
     def facts(self) -> dict[str, Any]:
         """What rows say of it."""
@@ -73,6 +74,7 @@ class TracingTrial:
                 "episodes": chosen.episodes,
                 "mu": chosen.mu,
                 "lambda_t": chosen.lambda_t,
+                "push_margin": chosen.push_margin,
                 "learning_rate": chosen.learning_rate,
             }
         found: dict[str, Any] = {"share": chosen.share} if "weight" in self.carriers else {}
@@ -103,10 +105,12 @@ def perform(
     facts = trial.facts()
     workspace = _workspace(trial, work / trial.folder)
     stations = trial.spec.preset.federation.clients
-    copies = []
-    for copy in dispatch(workspace, release=RELEASE, settings=trial.settings, jobs=jobs):
-        copies.append(open_model(copy.path))
-        report("copies", len(copies), stations)
+    chosen = [_station(number) for number in range(trial.copies or stations)]
+    made_copies = {}
+    for copy in dispatch(workspace, release=RELEASE, stations=chosen, settings=trial.settings, jobs=jobs):
+        made_copies[copy.station] = open_model(copy.path)
+        report("copies", len(made_copies), len(chosen))
+    copies = [made_copies[name] for name in chosen]
     done = rows.done()
     made: list[Row] = []
     wanted = facts | {"part": "cost"}
@@ -114,7 +118,7 @@ def perform(
         made.append(rows.add(wanted, _cost(trial, workspace, copies)))
     readers = [reader_of(workspace, RELEASE, each) for each in trial.carriers]
     codes = [workspace.custody.code(each) for each in trial.carriers]
-    groups = list(coalitions(stations, trial.spec.seed, trial.sizes))
+    groups = list(coalitions(len(copies), trial.spec.seed, trial.sizes))
     for number, members in enumerate(groups, start=1):
         wanted = facts | {"part": "coalition", "members": list(members)}
         if trial_id(wanted) not in done:
@@ -160,6 +164,10 @@ def _sigmas(
     return result
 
 
+def _station(number: int) -> str:
+    return f"station{number:03d}"
+
+
 def _workspace(trial: TracingTrial, folder: Path) -> Workspace:
     """The operator's workspace of a trial, as far as it is missing."""
     if (folder / "zktrace.toml").exists():
@@ -172,7 +180,7 @@ def _workspace(trial: TracingTrial, folder: Path) -> Workspace:
     ledger = workspace.registry.ledger()
     roster = experimental_roster(trial.spec.seed, trial.spec.preset.federation.clients)
     for number, public in enumerate(roster[len(ledger.by_row) :], start=len(ledger.by_row)):
-        enrol(workspace.registry, workspace.custody, station=f"station{number:03d}", public=public)
+        enrol(workspace.registry, workspace.custody, station=_station(number), public=public)
     if RELEASE not in ledger.releases:
         make_release(
             workspace,
@@ -188,7 +196,7 @@ def _workspace(trial: TracingTrial, folder: Path) -> Workspace:
 def _cost(trial: TracingTrial, workspace: Workspace, copies: list[ModelState]) -> dict[str, Any]:
     images, labels = evaluation_samples(trial.spec)
     shared = release_folder(workspace, RELEASE).shared()
-    named = ((f"station{number:03d}", copy) for number, copy in enumerate(copies))
+    named = ((_station(number), copy) for number, copy in enumerate(copies))
     found = copy_cost(
         shared, named, images, labels, shape=trial.spec.preset.evaluation.shape, seed=trial.spec.seed
     )
