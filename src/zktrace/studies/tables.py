@@ -64,7 +64,7 @@ _SIZES = (1, 2, 3, 5, 8)
 
 
 def tracing_table(rows: Iterable[Row]) -> str:
-    """Coalitions of each size: in how many somebody, and in how many everybody, was named; and what it costs."""
+    """Coalitions of each size: in how many somebody was named, in how many everybody; and the cost."""
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.trial["study"] == "tracing":
