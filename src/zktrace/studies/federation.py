@@ -64,6 +64,7 @@ def perform(
     work: Path,
     cifar10: Path | None = None,
     cache: Path | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Row | None:
     """Run a trial and save its row, unless it has one; an interrupted run goes on in its folder."""
@@ -71,7 +72,7 @@ def perform(
         return None
     spec = trial.spec(cifar10=cifar10, cache=cache)
     _share_pretraining(trial, siblings, work)
-    with worker_engine(spec) as engine:
+    with worker_engine(spec, workers=workers) as engine:
         outcome = run(spec, work / trial.folder, engine, resume=True, progress=progress)
     return rows.add(trial.facts(), outcome)
 
