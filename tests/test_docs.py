@@ -54,3 +54,15 @@ def test_the_tour_is_found() -> None:
 def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+_DRAWN = re.compile(r"<!-- drawn by: zktrace study table (\S+) --kind (\S+) -->\n\n(.*?)\n\n", re.DOTALL)
+TABLES = [(page, *found) for page in PAGES for found in _DRAWN.findall(page.read_text())]
+
+
+@pytest.mark.parametrize(("page", "rows", "kind", "shown"), TABLES, ids=lambda value: str(value)[:40])
+def test_tables_are_drawn_from_the_saved_rows(page: Path, rows: str, kind: str, shown: str) -> None:
+    from zktrace.studies.rows import Rows
+    from zktrace.studies.tables import TABLES as KINDS
+
+    assert KINDS[kind](Rows(ROOT / rows).read()) == shown, f"{page.name}: draw it again"
