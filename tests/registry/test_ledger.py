@@ -181,6 +181,15 @@ def test_the_budget_can_be_spent_to_the_last_and_not_further() -> None:
     assert ledger.spent == BUDGET
 
 
+def test_after_an_unpaid_look_nothing_is_paid_for_any_more() -> None:
+    ledger = begun()
+    ledger.apply(Entry(at=AT, record=investigation(2, BUDGET / 10)))
+    ledger.apply(Entry(at=AT, record=investigation(2, Fraction(0))))
+    ledger.apply(Entry(at=AT, record=investigation(2, Fraction(0))))
+    refuse(ledger, investigation(2, BUDGET / 10), "looked without a budget")
+    assert ledger.spent == BUDGET / 10
+
+
 def test_overdrawing_by_the_smallest_amount_is_refused() -> None:
     refuse(begun(), investigation(2, BUDGET + Fraction(1, 10**30)), "is left of")
 

@@ -5,7 +5,10 @@ rules = ["certified", "paper"]
 carriers = ["weight", "feature", "output"]
 min_length = 256                          # positions of a code that may accuse
 require_suspect = false                   # the suspect model must be given
+require_shared = false                    # the release's shared model must be given
 require_registry = false                  # an exported registry must be given
+require_before = false                    # a head from before the suspect was known must be given
+require_dispatch = true                   # with a registry: the accused must have been sent a copy
 accept_tamper = true                      # the opposite of a row may accuse its owner
 """
 
@@ -34,7 +37,10 @@ class Policy:
     carriers: tuple[str, ...] = CARRIERS
     min_length: int = 256
     require_suspect: bool = False
+    require_shared: bool = False
     require_registry: bool = False
+    require_before: bool = False
+    require_dispatch: bool = True
     accept_tamper: bool = True
 
     def __post_init__(self) -> None:
@@ -78,6 +84,6 @@ def _value(name: str, value: object) -> Any:  # noqa: ANN401
             return value
         case (("rules" | "carriers"), list()) if all(isinstance(each, str) for each in value):
             return tuple(value)
-        case (("require_suspect" | "require_registry" | "accept_tamper"), bool()):
+        case str(), bool() if name.startswith(("require_", "accept_")):
             return value
     raise InputError(f"policy: {name} has a value of another kind, {shown(str(value))}")

@@ -2,14 +2,17 @@
 
 (1) Format. The file is canonical, bounded, and its parts are about the same stations and carriers.
 (2) Head and inclusion. The file's head is the judge's, or is extended by it in an exported registry; every
-    entry is under the head; the entries are those that are needed and no other.
+    entry is under the head; the entries are those that are needed and no other. Where an earlier head is
+    given, setup, release, enrolments and dispatches of the accused are under that one.
 (3) Openings. Codewords are those of the public keys; rows, biases and directions open the commitments of
     enrolment, setup and release; readouts have the digests that were claimed and recorded.
 (4) Setup. Codes, carriers, profile and rule fit together; the investigation came after what it is about and
     before its verdict; the number of recipients and the level are those on record.
-(5) Readout. The suspect, where given, has the recorded digest, and reading it gives the claimed values.
+(5) Readout. The suspect, where given, has the recorded digest, and reading it gives the claimed values; the
+    shared model, where given, is the release's and reads as the reference.
 (6) Scores. Every claimed score is that of the opened row, stage by stage, exactly.
-(7) Certificates. The judge makes every certificate itself; every score is beyond it, and every claim holds.
+(7) Certificates. The judge makes every certificate itself; every score is beyond it, and every claim holds,
+    also on the judge's own readout; nobody was kept for a later look.
 (8) Budget and policy. What was spent was on record and is no more than the judge's policy allows.
 (9) Verdict. It is what the numbers say, and the log has the digest of the findings.
 """
@@ -23,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.certificates.adjudicate import Rule, Verdict
+from zktrace.certificates.certificate import Certificate
 from zktrace.codes import Biases
 from zktrace.credentials import PublicKey
 from zktrace.evidence import CarrierOpening, Evidence, Stage
@@ -58,11 +62,14 @@ class _Bench:
     evidence: Evidence
     policy: Policy
     suspect: ModelState | None
+    shared: ModelState | None
     export: Sequence[bytes] | None
+    before: Head | None
     minutes: Minutes
     dossier: Dossier
     biases: dict[str, Biases]
     looks: dict[tuple[int, str], Look]  # (stage counted from 1, carrier)
+    read: dict[str, NDArray[np.float64]]  # by carrier: what the judge itself read from the suspect
 
     @property
     def rule(self) -> Rule:
@@ -75,11 +82,14 @@ def judge(
     head: Head,
     policy: Policy = DEFAULT_POLICY,
     suspect: ModelState | None = None,
+    shared: ModelState | None = None,
     export: Sequence[bytes] | None = None,
+    before: Head | None = None,
 ) -> Judgement:
     """Check an evidence file against a head that the judge got elsewhere.
 
-    `suspect` is the model that the case is about, `export` all entries of the registry. Raises
+    `suspect` is the model that the case is about, `shared` the release's model, `export` all entries of the
+    registry, and `before` a head that somebody witnessed before the suspect was known. Raises
     MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold.
     """
     minutes = Minutes()
@@ -89,15 +99,19 @@ def judge(
     with minutes.step(2):
         _check_head(parsed, head, export, minutes)
         dossier = open_dossier(parsed)
+        _check_before(dossier, before, export, minutes)
     bench = _Bench(
         evidence=parsed,
         policy=policy,
         suspect=suspect,
+        shared=shared,
         export=None if export is None else export[: head.size],
+        before=before,
         minutes=minutes,
         dossier=dossier,
         biases={},
         looks={},
+        read={},
     )
     for number, step in _STEPS.items():
         with minutes.step(number):
@@ -134,6 +148,28 @@ def _check_head(evidence: Evidence, head: Head, export: Sequence[bytes] | None, 
     for each in evidence.entries:
         Inclusion(index=each.index, size=theirs.size, path=each.path).verify(each.entry, theirs)
     minutes.saw(f"{len(evidence.entries)} entries are in the log of {theirs.size} under the head")
+
+
+def _check_before(
+    dossier: Dossier, before: Head | None, export: Sequence[bytes] | None, minutes: Minutes
+) -> None:
+    """What must have been promised before there was a suspect lies under the witnessed head."""
+    if before is None:
+        minutes.left(
+            "that rows, release and reference were fixed before the suspect: no earlier head was given"
+        )
+        return
+    if export is None:
+        minutes.reject("an earlier head can only be compared with an exported registry, and none was given")
+    if (
+        before.size > len(export)
+        or merkle.root([merkle.leaf_hash(x) for x in export[: before.size]]) != before.root
+    ):
+        minutes.reject(f"the exported registry does not extend the earlier head {before.to_text()}")
+    for what, place in dossier.places.items():
+        if what not in ("investigation", "verdict") and place >= before.size:
+            minutes.reject(f"{what} is entry {place}, the earlier head has {before.size} entries")
+    minutes.saw(f"setup, release and enrolments are under the earlier head of {before.size} entries")
 
 
 # ── (3) openings ────────────────────────────────────────────────────────────────────────────────────────────
@@ -283,15 +319,18 @@ def _recount(bench: _Bench, export: Sequence[bytes]) -> None:
     minutes.saw(f"N = {enrolled} recounted; all {len(export)} entries of the registry keep its rules")
     minutes.saw(f"all investigations together spent {ledger.spent} of {ledger.setup.budget}")
     for name in bench.evidence.findings.stations:
+        limit = places["investigation"] if bench.before is None else bench.before.size
         copies = [
             place
             for place, each in ledger.dispatches
-            if each.station == name and each.release == case.release and place < places["investigation"]
+            if each.station == name and each.release == case.release and place < limit
         ]
         if copies:
             minutes.saw(f"{name} was sent a copy of {case.release} (entry {copies[0]})")
+        elif bench.policy.require_dispatch:
+            minutes.reject(f"{name}: no copy of {case.release} is on record below entry {limit}")
         else:
-            minutes.left(f"{name}: no copy of {case.release} is on record before the investigation")
+            minutes.left(f"{name}: no copy of {case.release} is on record below entry {limit}")
 
 
 # ── (5) readout ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,6 +338,10 @@ def _recount(bench: _Bench, export: Sequence[bytes]) -> None:
 
 def _check_readouts(bench: _Bench) -> None:
     minutes, suspect = bench.minutes, bench.suspect
+    if bench.shared is not None:
+        _check_shared(bench, bench.shared)
+    elif bench.evidence.carriers:
+        minutes.left("that the reference readout is the shared model's: the shared model was not given")
     if suspect is None:
         minutes.left("that the readouts are the suspect's: no suspect was given")
         return
@@ -315,36 +358,77 @@ def _check_readouts(bench: _Bench) -> None:
             minutes.left(f"{opening.carrier}: not recomputed here, reading it takes the probes and torch")
             continue
         _read_again(bench, opening, layout, suspect)
-    if bench.evidence.carriers:
-        minutes.left(
-            "that the reference readout is the shared model's: its digest is on record since the release"
+
+
+def _check_shared(bench: _Bench, shared: ModelState) -> None:
+    digest, wanted = model_digest(shared), bench.dossier.release.model
+    if digest != wanted:
+        bench.minutes.reject(
+            f"the shared model given has the digest {digest.hex()}, released was {wanted.hex()}"
+        )
+    bench.minutes.saw(f"the shared model is that of the release ({digest.hex()[:16]}...)")
+    for opening in bench.evidence.carriers:
+        layout, reference = bench.dossier.release.layout(opening.carrier), opening.reference_values()
+        if layout is None or reference is None:
+            continue
+        if opening.carrier != "weight":
+            bench.minutes.left(f"{opening.carrier}: the reference is not recomputed, reading it takes torch")
+            continue
+        projected = _reader(opening, layout).project(shared)
+        _agree(
+            bench,
+            opening.carrier,
+            projected,
+            reference,
+            scale=float(np.abs(projected).max()),
+            what="shared model",
         )
 
 
-def _read_again(
-    bench: _Bench, opening: CarrierOpening, layout: Layout, suspect: Mapping[str, NDArray[Any]]
-) -> None:
-    reader = WeightReader(
+def _reader(opening: CarrierOpening, layout: Layout) -> WeightReader:
+    return WeightReader(
         seed=opening.direction_seed,
         length=opening.length,
         layers=layout.layers,
         profile=cast(Profile, layout.profile),
         reference=opening.reference_values(),
     )
-    projected = reader.project(suspect)
-    reference = opening.reference_values()
+
+
+def _read_again(
+    bench: _Bench, opening: CarrierOpening, layout: Layout, suspect: Mapping[str, NDArray[Any]]
+) -> None:
+    reader = _reader(opening, layout)
+    projected, reference = reader.project(suspect), opening.reference_values()
     again = projected if reference is None else projected - reference
     scale = max(float(np.abs(projected).max()), 0.0 if reference is None else float(np.abs(reference).max()))
-    away = float(np.abs(again - opening.values()).max())
-    if away > READOUT_TOLERANCE * scale:
-        at = int(np.argmax(np.abs(again - opening.values())))
+    _agree(bench, opening.carrier, again, opening.values(), scale=scale, what="suspect")
+    bench.read[opening.carrier] = again
+
+
+def _agree(
+    bench: _Bench,
+    carrier: str,
+    read: NDArray[np.float64],
+    claimed: NDArray[np.float64],
+    *,
+    scale: float,
+    what: str,
+) -> None:
+    """The values of the file are those of the model, but for the order of a float sum.
+
+    That says nothing of a readout as small as the rounding: step 7 looks at the judge's own values too.
+    """
+    away, allowed = np.abs(read - claimed), READOUT_TOLERANCE * scale
+    at = int(np.argmax(away))
+    if not away[at] <= allowed:
         bench.minutes.reject(
-            f"{opening.carrier}: position {at} reads {float(again[at])!r} in the suspect, "
-            f"the evidence has {float(opening.values()[at])!r}"
+            f"{carrier}: position {at} reads {float(read[at])!r} in the {what}, "
+            f"the evidence has {float(claimed[at])!r}"
         )
     bench.minutes.saw(
-        f"{opening.carrier}: {opening.length} values read again, at most {away:.1e} off "
-        f"(allowed {READOUT_TOLERANCE * scale:.1e}: the order of a float sum)"
+        f"{carrier}: {len(read)} values of the {what} read again, at most {away[at]:.1e} off "
+        f"(allowed {allowed:.1e}: the order of a float sum)"
     )
 
 
@@ -367,6 +451,18 @@ def _check_scores(bench: _Bench) -> None:
     if not bench.evidence.findings.stages:
         bench.minutes.saw("nobody is accused, no score is claimed")
         bench.minutes.left("the scores behind a lead or its absence: no row is opened")
+
+
+def _own_look(bench: _Bench, number: int, stage: Stage, carrier: str) -> Look:
+    """The same look at the values that the judge read itself."""
+    before = [name for each in bench.evidence.findings.stages[: number - 1] for name in each.stations]
+    return look(
+        bench.read[carrier],
+        bench.biases[carrier],
+        _rows_of(bench, before, carrier),
+        rule=bench.rule,
+        tail=stage.tail,
+    )
 
 
 def _rows_of(bench: _Bench, stations: Sequence[str], carrier: str) -> Bits:
@@ -395,38 +491,71 @@ def _check_stage_scores(bench: _Bench, number: int, stage: Stage) -> None:
 
 def _check_certificates(bench: _Bench) -> None:
     case, minutes, findings = bench.dossier.investigation, bench.minutes, bench.evidence.findings
-    accused = {each.station: each for each in bench.evidence.accused}
     for number, stage in enumerate(findings.stages, start=1):
         for carrier, claimed in stage.certificates:
-            seen = bench.looks[number, carrier]
-            own = own_certificate(
-                seen,
-                recipients=case.recipients,
-                level=findings.level,
-                stage=number,
-                carriers=len(case.carriers),
-                rule=bench.rule,
-            )
-            where = f"look {number}, {carrier}"
-            if not own.passes:
-                minutes.reject(
-                    f"{where}: the exponent {own.exponent[0]} does not reach the required {own.required}"
-                )
+            seen, where = bench.looks[number, carrier], f"look {number}, {carrier}"
+            own = _certificate(bench, seen, number, where)
             compare(claimed, own, seen)
-            for naming in (each for each in stage.named if each.carrier == carrier):
-                row = accused[naming.station].row(carrier).row
-                for threshold in (own.threshold, claimed.threshold):
-                    if not beyond(seen, row, threshold):
-                        minutes.reject(
-                            f"{where}: {naming.station} scores {float(naming.score):.4f}, "
-                            f"not above the threshold {float(threshold):.4f}"
-                        )
+            limits = (own.threshold, claimed.threshold)
+            _check_beyond(bench, seen, stage, carrier, thresholds=limits, where=where)
+            _check_nobody_kept(bench, seen, number, carrier, own.threshold)
             minutes.saw(
                 f"{where}: an innocent among {case.recipients} scores above {up(own.threshold)} "
                 f"with probability at most {chance(own.budget)}"
             )
+            if carrier in bench.read:
+                again, where = _own_look(bench, number, stage, carrier), f"{where}, read by the judge"
+                threshold = _certificate(bench, again, number, where).threshold
+                _check_beyond(bench, again, stage, carrier, thresholds=(threshold,), where=where)
+                minutes.saw(f"{where}: whoever is named is above {up(threshold)} there too")
     if not findings.stages:
         minutes.saw("nobody is accused, nothing is certified")
+
+
+def _certificate(bench: _Bench, seen: Look, number: int, where: str) -> Certificate:
+    """The judge's own, which must pass."""
+    case = bench.dossier.investigation
+    own = own_certificate(
+        seen,
+        recipients=case.recipients,
+        level=bench.evidence.findings.level,
+        stage=number,
+        carriers=len(case.carriers),
+        rule=bench.rule,
+    )
+    if not own.passes:
+        bench.minutes.reject(
+            f"{where}: the exponent {own.exponent[0]} does not reach the required {own.required}"
+        )
+    return own
+
+
+def _check_beyond(
+    bench: _Bench, seen: Look, stage: Stage, carrier: str, *, thresholds: tuple[Fraction, ...], where: str
+) -> None:
+    accused = {each.station: each for each in bench.evidence.accused}
+    for naming in (each for each in stage.named if each.carrier == carrier):
+        row = accused[naming.station].row(carrier).row
+        for threshold in thresholds:
+            if not beyond(seen, row, threshold):
+                bench.minutes.reject(
+                    f"{where}: {naming.station} scores {float(seen.score(row)):.4f}, "
+                    f"not above the threshold {float(threshold):.4f}"
+                )
+
+
+def _check_nobody_kept(bench: _Bench, seen: Look, number: int, carrier: str, threshold: Fraction) -> None:
+    """A look names everybody beyond it: whoever is named later was not beyond it.
+
+    Otherwise an operator could choose whom a later look takes out, and look as often as there are choices.
+    """
+    later = {name for stage in bench.evidence.findings.stages[number:] for name in stage.stations}
+    for accused in bench.evidence.accused:
+        if accused.station in later and beyond(seen, accused.row(carrier).row, threshold):
+            bench.minutes.reject(
+                f"look {number}, {carrier}: {accused.station} is named at a later look, but is beyond "
+                f"the threshold {float(threshold):.4f} at this one"
+            )
 
 
 # ── (8) budget and policy ───────────────────────────────────────────────────────────────────────────────────
@@ -435,10 +564,15 @@ def _check_certificates(bench: _Bench) -> None:
 def _check_policy(bench: _Bench) -> None:
     case, policy, minutes = bench.dossier.investigation, bench.policy, bench.minutes
     findings, setup = bench.evidence.findings, bench.dossier.setup
-    if policy.require_suspect and bench.suspect is None:
-        minutes.reject("the policy asks for the suspect, and none was given")
-    if policy.require_registry and bench.export is None:
-        minutes.reject("the policy asks for an exported registry, and none was given")
+    asked = (
+        ("the suspect", policy.require_suspect, bench.suspect),
+        ("the shared model", policy.require_shared, bench.shared),
+        ("an exported registry", policy.require_registry, bench.export),
+        ("an earlier head", policy.require_before, bench.before),
+    )
+    for what, required, given in asked:
+        if required and given is None:
+            minutes.reject(f"the policy asks for {what}, and none was given")
     if case.budget > setup.budget:
         minutes.reject(f"the investigation spent {case.budget}, all of them may spend {setup.budget}")
     if case.budget > policy.max_budget:

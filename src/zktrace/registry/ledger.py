@@ -69,6 +69,7 @@ class Ledger:
         self.releases: dict[str, tuple[int, Release]] = {}
         self.dispatches: list[tuple[int, Dispatch]] = []
         self.investigations: dict[int, Investigation] = {}
+        self.unpaid: list[int] = []  # investigations without a budget
         self.verdicts: dict[int, tuple[int, Verdict]] = {}  # by investigation: (index, verdict)
         self.spent = Fraction(0)
         self._credentials: dict[bytes, str] = {}
@@ -193,6 +194,11 @@ class Ledger:
             raise Refused(
                 f"{len(self.by_row)} stations are enrolled, not {record.recipients}: all are scored"
             )
+        if record.budget and self.unpaid:
+            raise Refused(
+                f"entry {self.unpaid[0]} looked without a budget: whoever looks first and pays for what will "
+                "hit is bound by no budget, so nothing can be certified any more under this setup"
+            )
         if record.budget > self.remaining:
             raise Refused(
                 f"the investigation asks for a budget of {record.budget}, {self.remaining} is left "
@@ -202,6 +208,8 @@ class Ledger:
         if spent.denominator.bit_length() > BUDGET_BITS:
             raise Refused("the budget is too fine a fraction beside those spent before: round it")
         self.investigations[self.size] = record
+        if not record.budget:
+            self.unpaid.append(self.size)
         self.spent = spent
 
     def _conclude(self, record: Verdict) -> None:
