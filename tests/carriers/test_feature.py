@@ -81,7 +81,7 @@ def named(state: Any) -> set[int]:
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     taken = set(inspect.signature(FeatureReader).parameters)
-    assert taken == {"seed", "probes", "profile", "reference", "build"}
+    assert taken == {"seed", "probes", "profile", "reference", "dimension", "build"}
 
 
 def test_the_reading_is_the_formula() -> None:
@@ -174,6 +174,13 @@ def test_suspects_of_another_kind_are_refused_with_a_reason(changes: dict[str, A
     suspect = _changed(**changes)
     with pytest.raises(InputError, match=words):
         informed().read(suspect)
+
+
+def test_a_suspect_of_another_width_is_refused() -> None:
+    mine = FeatureReader(seed=SEED, probes=images()[:PROBES], profile="paper", dimension=64)
+    assert mine.read(shared()).tolist() == reader("paper").read(shared()).tolist()
+    with pytest.raises(InputError, match="the model has 32 features, the release's has 64"):
+        mine.read(state_of(narrow(width=4)))
 
 
 def test_impossible_settings_are_errors() -> None:

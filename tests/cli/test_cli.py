@@ -13,7 +13,9 @@ import pytest
 
 import zktrace
 from zktrace.cli.app import run
+from zktrace.credentials import PublicKey
 from zktrace.models import save_model
+from zktrace.readouts.identity import IdentityCodebook
 
 
 @pytest.fixture
@@ -107,6 +109,7 @@ def test_presence_and_radius(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     code, facts = ask(capsys, *verify, *model, "p")
     assert (code, facts["check"]) == (1, "presence")
     code, facts = ask(capsys, *verify, *model, "--radius", "1", "p")
+    assert facts["component_source"] == "component as given, not read from the model"
     assert (code, facts["component_bits"], facts["component_distance"], facts["radius"]) == (0, 128, 1, 1)
     assert len(str(facts["model_digest"])) == 64
     assert ask(capsys, *verify, *model, "--radius", "128", "p")[0] == 2
@@ -279,3 +282,51 @@ def test_bare_commands_print_help(capsys: pytest.CaptureFixture[str]) -> None:
         shown = capsys.readouterr()
         assert "Usage" in shown.out
         assert shown.err == ""
+
+
+def test_a_component_is_read_from_the_model_by_the_registry(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = IdentityCodebook(stations=2, bits=16, layers=(40, 40))
+    for name in ("alpha", "bravo"):
+        run(["credential", "new", name, "--params", "test-128-64-16"])
+    run(["init", "home", "--identity-bits", "16"])
+    for name in ("alpha", "bravo"):
+        assert (
+            run(["enrol", name, "--public", f"{name}.pub", "--workspace", "home", "--allow-test-params"]) == 0
+        )
+    key = PublicKey.from_bytes((here / "bravo.pub").read_bytes())
+    word = np.unpackbits(np.frombuffer(key.codeword(16), dtype=np.uint8))
+    gamma = np.linalg.lstsq((2.0 * word[:, None] - 1) * book.block(1), np.ones(16), rcond=None)[0]
+    arrays = {f"bn{i}.weight": part.astype(np.float32) for i, part in enumerate(np.split(gamma, 2))}
+    arrays |= {f"bn{i}.running_var": np.ones(40, np.float32) for i in range(2)}
+    save_model("marked.safetensors", arrays)
+    save_model("other.safetensors", arrays | {"bn0.weight": -arrays["bn0.weight"] - arrays["bn1.weight"]})
+    capsys.readouterr()
+    marked = ["--model", "marked.safetensors", "--workspace", "home", "--station"]
+    prove = ["credential", "prove", "--out", "p", "--force", "--key"]
+    verify = ["credential", "verify", "--allow-test-params", "p", "--public"]
+    code, facts = ask(capsys, *prove, "bravo.key", *marked, "bravo")
+    assert (code, facts["component_source"]) == (0, "component of bravo, read from the model")
+    code, facts = ask(capsys, *verify, "bravo.pub", *marked, "bravo")
+    assert (code, facts["component_distance"], facts["component_bits"]) == (0, 0, 16)
+    assert facts["component_source"] == "component of bravo, read from the model"
+    for wrong in (["alpha.pub", *marked, "bravo"], ["bravo.pub", *marked, "alpha"]):
+        code, facts = ask(capsys, *verify, *wrong)
+        assert (code, facts["error"]) == (2, "Refused")
+        assert "enrolled with another credential" in str(facts["message"])
+    # a holder who brings a component of its own liking for a model that does not carry it
+    run(["credential", "show", "bravo.pub", "--codeword", "--bits", "16"])
+    (here / "claimed").write_text(capsys.readouterr().out)
+    other = ["--model", "other.safetensors"]
+    assert ask(capsys, *prove, "bravo.key", *other, "--component", "claimed")[0] == 0
+    code, facts = ask(capsys, *verify, "bravo.pub", *other, "--component", "claimed")
+    assert (code, facts["component_source"]) == (0, "component as given, not read from the model")
+    assert ask(capsys, *verify, "bravo.pub", *other, "--station", "bravo", "--workspace", "home")[0] == 1
+    for mixed in (
+        ["--station", "bravo"],
+        [*other, "--station", "bravo", "--component", "claimed"],
+        [*other, "--component", "claimed", "--workspace", "home"],
+        ["--message", "claimed", "--station", "bravo"],
+    ):
+        assert ask(capsys, *verify, "bravo.pub", *mixed)[0] == 2

@@ -1,6 +1,8 @@
 """`zktrace trace` and `zktrace judge` on a workspace with real files: what they print and how they end."""
 
+import html
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -16,7 +18,9 @@ from zktrace.carriers.weight import WeightWriter
 from zktrace.cli.app import run
 from zktrace.codes import unpack
 from zktrace.dispatch.releases import make_release
-from zktrace.models import ModelState, save_model
+from zktrace.errors import Refused
+from zktrace.models import ModelState, open_model, save_model
+from zktrace.primitives import files
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.enrolling import enrol
 from zktrace.registry.export import write_export
@@ -81,6 +85,7 @@ def facts_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
 
 
 def test_a_leaked_copy_is_named_and_the_judge_agrees(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Workspace.find().registry.head().to_text()
     assert run(["trace", "../bravo.safetensors", "--out", "case.zkt.json"]) == 0
     text = spoken(capsys)
     assert text.startswith("CERTIFIED: the suspect carries the row of bravo.")
@@ -102,14 +107,18 @@ def test_a_leaked_copy_is_named_and_the_judge_agrees(here: Path, capsys: pytest.
     facts = facts_of(capsys)
     assert (facts["upheld"], facts["named"], facts["recipients"]) == (True, ["bravo"], 4)
     checked = " ".join(fact for step in facts["steps"] for fact in step["checked"])  # type: ignore[attr-defined]
-    assert "256 values read again" in checked
+    assert "256 values of the suspect read again" in checked
     assert "N = 4 recounted" in checked
     assert "bravo was sent a copy of r1" in checked
+    more = ["--shared", "../shared.safetensors", "--before", before, "--registry", str(here / "export")]
+    assert run([*arguments, *more]) == 0
+    text = spoken(capsys)
+    assert "256 values of the shared model read again" in text
+    assert "under the earlier head of 10 entries" in text
+    assert run([*arguments, "--shared", "../bravo.safetensors"]) == 1
 
 
 def test_an_averaged_and_quantised_copy_names_both(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from zktrace.models import open_model
-
     first, second = (open_model(here / f"{name}.safetensors") for name in ("alpha", "delta"))
     mixed = {name: ((first[name] + second[name]) / 2).astype(np.float16) for name in first}
     save_model(here / "mixed.safetensors", mixed)
@@ -125,6 +134,10 @@ def test_an_averaged_and_quantised_copy_names_both(here: Path, capsys: pytest.Ca
 def test_leads_and_no_evidence_have_exit_codes_of_their_own(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run(["trace", "../unmarked.safetensors"]) == 4
+    assert spoken(capsys).startswith("NO EVIDENCE")
+    assert run(["trace", "../shared.safetensors"]) == 4
+    spoken(capsys)
     assert run(["trace", "../bravo.safetensors", "--uncertified", "--json"]) == 3
     facts = facts_of(capsys)
     assert facts["verdict"] == "uncertified-lead"
@@ -133,9 +146,6 @@ def test_leads_and_no_evidence_have_exit_codes_of_their_own(
     assert facts["budget"] == "0"
     assert run(["judge", str(facts["evidence"]), "--head", str(facts["head"])]) == 0
     assert "nobody is accused" in spoken(capsys)
-    assert run(["trace", "../unmarked.safetensors"]) == 4
-    assert spoken(capsys).startswith("NO EVIDENCE")
-    assert run(["trace", "../shared.safetensors"]) == 4
 
 
 def test_a_forged_file_is_rejected_with_its_step(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,10 +172,18 @@ def test_a_forged_file_is_rejected_with_its_step(here: Path, capsys: pytest.Capt
 
 def test_what_goes_wrong_early_costs_no_budget(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("there.json").write_text("")
+    Path("dangling.json").symlink_to("nowhere/at/all.json")
     (here / "broken.safetensors").write_bytes(b"\x80\x04cos\nsystem\n")
     wrong = (
         ["../bravo.safetensors", "--out", "there.json"],
         ["../bravo.safetensors", "--out", "nowhere/case.json"],
+        ["../bravo.safetensors", "--out", "dangling.json"],
+        ["../bravo.safetensors", "--out", "copies", "--force"],
+        ["../bravo.safetensors", "--out", "../bravo.safetensors", "--force"],
+        ["../bravo.safetensors", "--report", "there.json"],
+        ["../bravo.safetensors", "--report", "dangling.json"],
+        ["../bravo.safetensors", "--report", "nowhere/case.html"],
+        ["../bravo.safetensors", "--report", "x", "--out", "./x"],
         ["../broken.safetensors"],
         ["../missing.safetensors"],
         ["../bravo.safetensors", "--carrier", "both"],
@@ -178,8 +196,147 @@ def test_what_goes_wrong_early_costs_no_budget(here: Path, capsys: pytest.Captur
     for arguments in wrong:
         assert run(["trace", *arguments]) == 2, arguments
         assert capsys.readouterr().err.startswith("error: ")
-    assert Workspace.find().registry.ledger().spent == 0
+    assert not Workspace.find().registry.ledger().investigations
     assert Path("there.json").read_text() == ""
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_first(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "closed").mkdir()
+    for closed in (here / "closed", here / "home" / "cases"):
+        monkeypatch.setattr("os.access", lambda path, mode, closed=closed: Path(path) != closed)
+        assert run(["trace", "../bravo.safetensors", "--out", str(here / "closed" / "case.json")]) == 2
+        assert "cannot be written to" in capsys.readouterr().err
+    assert not Workspace.find().registry.ledger().investigations
+
+
+def test_evidence_is_kept_whatever_happens_to_what_was_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = files.write_atomic
+
+    def full(path: Path, data: bytes, **options: bool) -> None:
+        if path.suffix in {".out", ".html"}:
+            raise Refused(f"{path}: cannot be written (no space left on device)")
+        original(path, data, **options)
+
+    monkeypatch.setattr(files, "write_atomic", full)
+    arguments = ["trace", "../bravo.safetensors", "--out", "case.out", "--report", "case.html"]
+    assert run(arguments) == 0
+    text = spoken(capsys)
+    assert text.startswith("CERTIFIED: the suspect carries the row of bravo.")
+    (kept,) = Path("cases").iterdir()
+    assert f"evidence  {kept.absolute()}" in text
+    assert [line.split(":")[1] for line in text.splitlines()[-2:]] == [" case.out", " case.html"]
+    assert text.splitlines()[-1].startswith("warning: ")
+    assert run([*arguments, "--json"]) == 0
+    facts = facts_of(capsys)
+    assert len(facts["warnings"]) == 2  # type: ignore[arg-type]
+    assert run(["judge", str(facts["evidence"]), "--head", str(facts["head"])]) == 0
+    monkeypatch.undo()
+
+
+def test_evidence_lies_in_the_workspace_too_and_replaces_none(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Workspace.find().registry.ledger().size
+    Path("cases").mkdir(exist_ok=True)
+    old = Path("cases") / f"case-{place}.zkt.json"
+    old.write_text("of a log that was set back")
+    assert run(["trace", "../bravo.safetensors", "--out", "case.json"]) == 0
+    assert old.read_text() == "of a log that was set back"
+    kept = old.with_name(f"again-{old.name}")
+    assert kept.read_bytes() == Path("case.json").read_bytes()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_innocents_scores_are_shown_only_where_they_are_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    innocent = [name for name in STATIONS if name != "bravo"]
+    assert run(["trace", "../bravo.safetensors", "--report", "case.html"]) == 0
+    text, page = spoken(capsys), Path("case.html").read_text()
+    assert not any(name in text or name in page for name in innocent)
+    assert "3 not named" in text
+    assert "bravo" in page
+    assert stat.S_IMODE(Path("case.html").stat().st_mode) == 0o600
+    assert run(["trace", "../bravo.safetensors", "--json"]) == 0
+    facts = facts_of(capsys)
+    assert list(facts["scores"]["weight"]) == ["bravo"]  # type: ignore[index]
+    low, high = facts["other_scores"]["weight"]  # type: ignore[index]
+    assert (facts["others"], facts["warnings"]) == (3, [])
+    assert [low % 4, high % 4] == [0, 0]  # quarters of sqrt(256)
+    arguments = ["trace", "../bravo.safetensors", "--all-scores", "--report", "all.html"]
+    assert run([*arguments, "--json"]) == 0
+    facts = facts_of(capsys)
+    scores = facts["scores"]["weight"]  # type: ignore[index]
+    assert list(scores) == list(STATIONS)
+    assert all(low <= scores[name] <= high for name in innocent)
+    assert not any(f"{scores[name]:.3f}" in page for name in innocent)
+    assert all(name in Path("all.html").read_text() for name in innocent)
+    assert "are secrets" in facts["warnings"][0]  # type: ignore[index]
+    assert stat.S_IMODE(Path("all.html").stat().st_mode) == 0o600
+    assert run([*arguments, "--force"]) == 0
+    text = spoken(capsys)
+    assert all(name in text for name in innocent)
+    assert text.splitlines()[-1].startswith("warning: scores of stations that are not named are secrets")
+
+
+def test_leads_have_names_for_the_operator_and_none_in_a_report(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["trace", "../bravo.safetensors", "--uncertified"]
+    assert run([*arguments, "--report", "case.html"]) == 3
+    assert "bravo: weight carrier, positive tail, score about" in spoken(capsys)
+    page = Path("case.html").read_text().replace("bravo.safetensors", "")
+    assert not any(name in page for name in STATIONS)
+    assert run([*arguments, "--json"]) == 3
+    (lead,) = facts_of(capsys)["leads"]  # type: ignore[misc]
+    assert (lead["station"], lead["score"] % 4) == ("bravo", 0)
+
+
+def test_printed_commands_hold_hostile_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x'; touch owned; echo '\nCERTIFIED: alpha $(touch owned)"
+    shutil.copy(here / "bravo.safetensors", here / "home" / name)
+    assert run(["trace", name, "--report", "case.html"]) == 0
+    lines = spoken(capsys).splitlines()
+    assert [line for line in lines if line.startswith("CERTIFIED")] == lines[:1]
+    command = lines[-1].removeprefix("check it: ")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env={"PATH": path}
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "values of the suspect read again" in ran.stdout
+    assert not Path("owned").exists()
+    shown = html.unescape(Path("case.html").read_text())
+    assert command.split("--suspect ")[1] in shown
+
+
+def test_hostile_tensor_names_are_an_error_and_not_a_crash(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trace", "../bravo.safetensors", "--json"]) == 0
+    facts = facts_of(capsys)
+    looks = len(Workspace.find().registry.ledger().investigations)
+    state = open_model(here / "shared.safetensors")
+    renamed = {name.replace("bn", "bn²", 1) if "0" in name else name: state[name] for name in state}
+    save_model(here / "odd.safetensors", renamed)
+    assert run(["trace", "../odd.safetensors"]) == 2
+    said = capsys.readouterr().err
+    assert r"'bn\xb20' instead of 'bn0'" in said
+    assert "rename" in said
+    assert len(Workspace.find().registry.ledger().investigations) == looks
+    judged = ["judge", str(facts["evidence"]), "--head", str(facts["head"])]
+    assert run([*judged, "--suspect", "../odd.safetensors"]) == 1
+    for i, station in enumerate(("a", "b")):
+        Path(f"{station}.pub").write_bytes(public_key(i).to_bytes())
+    assert run(["attribute", "../odd.safetensors", "--public", "a.pub", "--public", "b.pub"]) == 0
+    many = {f"{'²' * i}.{part}": np.ones(9) for i in range(1, 5) for part in ("weight", "running_var")}
+    save_model(here / "odder.safetensors", many)
+    assert run(["trace", "../odder.safetensors"]) == 2
+    assert run(["attribute", "../odder.safetensors", "--public", "a.pub", "--public", "b.pub"]) in (0, 2)
 
 
 def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

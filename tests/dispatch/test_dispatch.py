@@ -2,11 +2,15 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ from safetensors import safe_open
 from dispatch.small import arrays, model_file, operator
 from zktrace.certificates.stages import Evidence, investigate
 from zktrace.codes import sums
+from zktrace.dispatch import dispatching
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.releases import make_release, next_name, reader_of, release_folder
@@ -238,6 +243,52 @@ def test_a_model_without_room_for_the_code_is_refused(place: Workspace, tmp_path
     save_model(tmp_path / "small.safetensors", small)
     with pytest.raises(InputError, match="room for 89"):
         make_release(place, tmp_path / "small.safetensors", carriers=("weight",))
+
+
+def test_what_tells_copies_apart_is_for_the_operator_alone(place: Workspace, tmp_path: Path) -> None:
+    released(place)
+    copies = [*dispatch(place), *dispatch(place, out=tmp_path / "out", stations=["alpha"])]
+    kept = list(release_folder(place, "r1").path.iterdir())
+    assert len(kept) == 2
+    files = [*kept, *(copy.path for copy in copies)]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    folders = (release_folder(place, "r1").path, place.copies_folder("r1"))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+
+
+def test_a_second_dispatch_to_a_folder_is_refused_and_then_knows_the_first(place: Workspace) -> None:
+    released(place)
+    first = dispatch(place)
+    next(first)
+    ran = subprocess.run(
+        [sys.executable, "-c", CHILD, str(place.root)], capture_output=True, text=True, check=False
+    )
+    assert "copies are just being written there" in ran.stderr
+    with pytest.raises(Refused, match="just being written"):
+        next(dispatch(Workspace.open(place.root)))
+    (elsewhere,) = dispatch(place, out=place.root.parent / "out", stations=["alpha"])
+    assert elsewhere.made
+    assert len(list(first)) == 3
+    assert [copy.made for copy in dispatch(place)] == [False] * 4
+    assert len(place.registry.ledger().dispatches) == 4
+
+
+def test_what_was_dispatched_before_the_folder_was_ours_is_not_made_again(
+    place: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released(place)
+    original = dispatching.claimed
+
+    @contextmanager
+    def late(folder: Path, **options: Any) -> Iterator[None]:
+        monkeypatch.setattr(dispatching, "claimed", original)
+        list(dispatch(Workspace.open(place.root)))
+        with original(folder, **options):
+            yield
+
+    monkeypatch.setattr(dispatching, "claimed", late)
+    assert [copy.made for copy in dispatch(place)] == [False] * 4
+    assert len(place.registry.ledger().dispatches) == 4
 
 
 CHILD = """

@@ -164,6 +164,8 @@ def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> Non
         make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool(40))
     make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool())
     folder = release_folder(made, "r1")
+    assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
+    assert {path.name for path in folder.path.iterdir()} > {"probes.safetensors", "proxy.safetensors"}
     with pytest.raises(InputError, match="no such setting"):
         list(dispatch(made, settings=CopySettings(feature={"margins": 1.0})))
     facts = folder.path / "proxy.json"

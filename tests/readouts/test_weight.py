@@ -10,7 +10,7 @@ from zktrace.errors import InputError
 from zktrace.models import ModelState, Tensor
 from zktrace.readouts.directions import Directions
 from zktrace.readouts.scales import gather
-from zktrace.readouts.suspects import common_prefix, plain
+from zktrace.readouts.suspects import common_prefix, layer_names, plain
 from zktrace.readouts.weight import WeightReader
 
 LAYERS = {"bn1": 12, "layer1.0.bn1": 12, "layer1.0.bn2": 20, "layer2.0.downsample.1": 8}
@@ -35,7 +35,7 @@ def reader(profile: Any = "informed", reference: np.ndarray | None = None) -> We
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     taken = set(inspect.signature(WeightReader).parameters)
-    assert taken == {"seed", "length", "layers", "profile", "reference"}
+    assert taken == {"seed", "length", "layers", "profile", "reference", "names"}
 
 
 def test_the_paper_reads_the_scales_as_they_are() -> None:
@@ -145,3 +145,28 @@ def test_a_reference_must_go_with_its_profile(profile: str, reference: Any, word
 def test_an_informed_reader_without_a_reference_reads_nothing() -> None:
     with pytest.raises(InputError, match="own readout"):
         reader().read(model())
+
+
+def test_layers_under_other_names_are_refused_because_their_order_would_be_a_guess() -> None:
+    sized = dict.fromkeys(LAYERS, 12)  # all alike: sizes tell nothing
+    arrays: dict[str, Any] = {}
+    for at, (name, size) in enumerate(sized.items()):
+        arrays[f"{name}.weight"] = np.full(size, 1.0 + at) + np.arange(size) / 7
+        arrays[f"{name}.running_var"] = np.ones(size)
+    mine = WeightReader(
+        seed=b"s" * 32, length=16, layers=(12,) * 4, profile="paper", names=layer_names(arrays)
+    )
+    assert mine.names == tuple(LAYERS)
+    known = mine.read({f"module.{name}": each for name, each in arrays.items()})
+    assert known.tolist() == mine.read(arrays).tolist()
+    renamed = {
+        name.replace("bn1", "zz", 1) if name[0] == "b" else name: each for name, each in arrays.items()
+    }
+    blind = WeightReader(seed=b"s" * 32, length=16, layers=(12,) * 4, profile="paper")
+    assert blind.read(renamed).tolist() != known.tolist()  # read, and read wrongly
+    with pytest.raises(InputError, match=r"'zz' instead of 'bn1'.*rename the suspect's to fit"):
+        mine.read(renamed)
+    hostile = {f"a\n{at}²{part}": each for at, (part, each) in enumerate(arrays.items())}
+    hostile |= {f"{at}\x1b.{part}": np.ones(12) for at in range(9) for part in ("weight", "running_var")}
+    with pytest.raises(InputError, match=r"and 6 more instead of 'bn1', 'layer1.0.bn1', .* and 1 more"):
+        mine.read(hostile)

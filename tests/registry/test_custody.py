@@ -18,7 +18,7 @@ from zktrace.registry.bindings import (
     readout_bytes,
     readout_digest,
 )
-from zktrace.registry.custody import CodeShape, Custody
+from zktrace.registry.custody import CodeShape, Custody, default_shape
 from zktrace.registry.records import Setup
 
 OTHER = Custody(key=CodeKey(secret=bytes(32)), shapes=SHAPES)
@@ -131,13 +131,13 @@ def test_carriers_are_known_and_each_once() -> None:
     with pytest.raises(InputError, match="no code for the carrier"):
         CUSTODY.code("output")
     with pytest.raises(InputError, match="no carrier 'sound'"):
-        Custody.of_carriers(CUSTODY.key, ["sound"])
+        default_shape("sound")
     shape = CodeShape(carrier="sound", length=8, colluders=2)
     for wrong in ((), (SHAPES[0], SHAPES[0]), (shape,)):
         with pytest.raises(InputError, match="each once"):
             Custody(key=CUSTODY.key, shapes=wrong)
-    default = Custody.of_carriers(CUSTODY.key, ["weight", "feature"])
-    assert [(each.length, each.colluders) for each in default.shapes] == [(512, 2), (2048, 3)]
+    default = [default_shape(each) for each in ("weight", "feature")]
+    assert [(each.length, each.colluders) for each in default] == [(512, 2), (2048, 3)]
 
 
 def test_a_readout_is_digested_bit_by_bit() -> None:

@@ -25,8 +25,9 @@ def mode(path: Path) -> int:
 def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
     made = make(tmp_path / "deep" / "ws")
     found = {str(each.relative_to(made.root)) for each in made.root.rglob("*")}
-    assert found == {"zktrace.toml", "registry.db", "secrets", "secrets/code.key", "releases", "copies"}
-    assert mode(made.root / "secrets") == 0o700
+    folders = {"secrets", "releases", "copies", "cases"}
+    assert found == folders | {"zktrace.toml", "registry.db", "secrets/code.key"}
+    assert {mode(made.root / each) for each in folders} == {0o700}
     assert mode(made.root / "secrets" / "code.key") == 0o600
     assert mode(made.root / "zktrace.toml") == 0o600
     again = Workspace.open(made.root)
@@ -78,7 +79,7 @@ def test_it_is_made_in_an_empty_folder_only(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="is not empty"):
         make(tmp_path / "full")
     assert [each.name for each in (tmp_path / "full").iterdir()] == ["thesis.txt"]
-    with pytest.raises(Refused, match="cannot be made a workspace"):
+    with pytest.raises(Refused, match="cannot be made"):
         make(tmp_path / "full" / "thesis.txt")
 
 

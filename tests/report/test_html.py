@@ -14,7 +14,7 @@ from report import samples
 from zktrace.errors import InputError, MalformedFile
 from zktrace.report import numbers
 from zktrace.report.attribution import attribution_html
-from zktrace.report.case import DRAWN, CarrierSection, StationScore, case_html
+from zktrace.report.case import DRAWN, NAMELESS, CarrierSection, StationScore, case_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
 from zktrace.report.svg import span, ticks
@@ -138,6 +138,17 @@ def test_a_named_station_is_drawn_however_many_there_are() -> None:
     parsed(document)
     assert "the-guilty-one" in document
     assert "1 further stations with lower scores are not drawn" in document
+
+
+def test_scores_without_names_are_counted_and_drawn_without_labels() -> None:
+    others = tuple(StationScore(station=NAMELESS, score=score) for score in (0.75, 0.5, 0.5, -0.25))
+    document = with_carrier(carrier((StationScore(station="guilty", score=1.234, named=True), *others)))
+    words = parsed(document).words
+    for row in ("1.234", "1 not named", "about 0.750", "2 not named", "about 0.500", "about -0.250"):
+        assert row in words
+    assert "without names" in document
+    assert document.count("<title>about 0.5</title>") == 2
+    parsed(with_carrier(carrier(others * 20)))
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 0.0, 1e300, -1e-300])

@@ -1,7 +1,10 @@
 """An investigation: on record before it looks, paid for, everybody scored, nobody framed."""
 
+import os
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from tracing.small import SUSPECT, Federation, enrolment, federation, wild
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, Refused
+from zktrace.evidence.figures import down
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import centred
 from zktrace.readouts.weight import WeightReader
@@ -16,7 +20,7 @@ from zktrace.registry.records import Investigation, Release, Revocation
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module
-from zktrace.tracing.words import explain
+from zktrace.tracing.words import BIN, coarse, explain, other_range, quoted
 
 
 def kinds(own: Federation) -> list[str]:
@@ -235,4 +239,52 @@ def test_no_evidence_does_not_say_that_nothing_leaked() -> None:
     text = explain(case)
     assert text.startswith("NO EVIDENCE")
     assert "does not mean that no copy leaked" in text
-    assert "... and 8 more" in text
+    assert "20 not named" in text
+
+
+def test_scores_of_those_who_are_not_named_are_told_coarsely_and_without_names() -> None:
+    case = federation(stations=20).trace((3,))
+    (table,) = case.tables
+    step = BIN * 128**0.5
+    others = np.delete(table.scores, 3)
+    low, high = other_range(table, [3])
+    assert low <= others.min() < low + step
+    assert high - step < others.max() <= high
+    assert [low / step, high / step] == [round(low / step), round(high / step)]
+    assert max(abs(coarse(float(score), 128) - score) for score in others) <= step / 2
+    text = explain(case)
+    assert "station-3 " in text
+    assert "19 not named" in text
+    assert not any(f"station-{i} " in text for i in range(20) if i != 3)
+    full = explain(case, all_scores=True)
+    assert all(f"station-{i} " in full for i in range(20))
+
+
+def test_a_lead_is_told_by_name_and_coarsely() -> None:
+    case = federation().trace((1,), budget=Fraction(0))
+    (lead,) = case.leads
+    assert f"score about {coarse(float(lead.score), 128):.2f}," in explain(case)
+    assert down(lead.score) not in explain(case)
+    assert down(lead.score) in explain(case, all_scores=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain.zkt",
+        "a b",
+        "'; rm -rf ~ #",
+        "$(id)`id`",
+        "-rf",
+        "line\nbreak\x1b[31m'\\",
+        "\u202egnp",
+        "\udcff\udc80",
+    ],
+)
+def test_a_printed_command_is_one_line_that_means_the_file(name: str, tmp_path: Path) -> None:
+    word = quoted(Path(name))
+    assert word.isprintable()
+    said = subprocess.run(
+        ["bash", "-c", f"printf '%s' {word}"], capture_output=True, check=True, cwd=tmp_path
+    ).stdout
+    assert said == os.fsencode(f"./{name}" if name.startswith("-") else name)

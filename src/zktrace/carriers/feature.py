@@ -66,6 +66,7 @@ class FeatureReader:
     probes: Images
     profile: Profile
     reference: Floats | None = None  # the shared model's own projections; informed reading is less these
+    dimension: int | None = None  # the shared model's number of features; None: any
     build: Build = backbone_of
 
     def __post_init__(self) -> None:
@@ -79,6 +80,8 @@ class FeatureReader:
             raise InputError(
                 f"the model takes images of {model.channels} channels, the probes have {self.probes.shape[1]}"
             )
+        if self.dimension not in (None, model.features):
+            raise InputError(f"the model has {model.features} features, the release's has {self.dimension}")
         features = embed(model, self.probes).astype(np.float64)
         directions = feature_directions(self.seed, length=len(features), dimension=model.features)
         parts = [

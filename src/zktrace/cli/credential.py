@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,8 @@ from zktrace.cli.output import Json, emit, say
 from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
-    from zktrace.credentials import Binding, PublicKey, SecretKey
+    from zktrace.credentials import Binding, Component, PublicKey, SecretKey
+    from zktrace.models import ModelState
 
 app = typer.Typer(help="Create credentials; prove and verify that a station holds one.", no_args_is_help=True)
 
@@ -21,7 +23,19 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 Model = Annotated[Path | None, typer.Option("--model", help="Bind to this model's complete state.")]
 ComponentFile = Annotated[
     Path | None,
-    typer.Option("--component", help="With --model: the extracted identity bits, a line of 0 and 1."),
+    typer.Option(
+        "--component", help="With --model, without a registry: identity bits as given, a line of 0 and 1."
+    ),
+]
+Station = Annotated[
+    str | None,
+    typer.Option("--station", help="With --model: read this station's identity bits from the model."),
+]
+WorkspaceFolder = Annotated[
+    Path | None, typer.Option("--workspace", help="The registry whose setup counts (default: found).")
+]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
 ]
 Message = Annotated[Path | None, typer.Option("--message", help="Bind to this file: a signature.")]
 
@@ -107,26 +121,19 @@ def show(
 def component(
     model: Annotated[Path, typer.Argument(help="The model: safetensors, npz or torch zip.")],
     station: Annotated[str, typer.Option("--station", help="Whose block of the public codebook to read.")],
-    workspace: Annotated[
-        Path | None, typer.Option("--workspace", help="The registry whose setup counts (default: found).")
-    ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
-    ] = False,
+    workspace: WorkspaceFolder = None,
+    raw: Raw = False,
     as_json: Json = False,
 ) -> None:
-    """Read a station's identity bits from a model, as `prove` and `verify` take them with --component."""
-    from zktrace.cli.registry import workspace_at
-    from zktrace.credentials import Component, PublicKey
-    from zktrace.models import open_model
-    from zktrace.readouts.identity import read_component
+    """Read a station's identity bits from a model, as `prove` and `verify` take them with --component.
 
-    ledger = workspace_at(workspace).registry.ledger()
-    enrolment, bits = ledger.station(station).enrolment, ledger.setup.identity_bits
-    packed = read_component(open_model(model), row=enrolment.row, bits=bits, raw=raw)
-    found = Component(bits=bits, packed=packed)
-    distance = found.distance(PublicKey.from_bytes(enrolment.public_key))
-    facts = {"ok": True, "component": found.to_text().strip(), "differs": distance, "bits": bits}
+    The codebook's block is the station's row, so stations are enrolled in the order of the training roster.
+    """
+    from zktrace.models import open_model
+
+    found, public = _read_component(open_model(model), station, workspace, raw=raw)
+    distance = found.distance(public)
+    facts = {"ok": True, "component": found.to_text().strip(), "differs": distance, "bits": found.bits}
     emit(facts, as_json=as_json, text=found.to_text().strip())
 
 
@@ -135,15 +142,18 @@ def prove(
     key: Annotated[Path, typer.Option("--key", help="The secret key.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the proof.")],
     model: Model = None,
+    station: Station = None,
     component: ComponentFile = None,
     message: Message = None,
+    workspace: WorkspaceFolder = None,
+    raw: Raw = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing proof.")] = False,
     as_json: Json = False,
 ) -> None:
     """Prove knowledge of a credential's secret, in zero knowledge.
 
-    With --model and --component the proof speaks of that model's bytes, with --message it is a signature
-    over that file, with neither it proves the credential alone.
+    With --model and --station the proof speaks of that model's bytes and the station's bits in it, with
+    --message it is a signature over that file, with neither it proves the credential alone.
     """
     from zktrace.credentials import prove as make_proof
     from zktrace.primitives.files import write_atomic
@@ -152,13 +162,16 @@ def prove(
     if out.resolve() == key.resolve():
         raise Refused(f"{out}: is the secret key; write the proof elsewhere")
     secret = _secret(key)
-    binding = _binding(model, component, message)
+    about = _About(
+        model=model, station=station, component=component, message=message, workspace=workspace, raw=raw
+    )
+    binding = _binding(about, secret.public)
     start = time.perf_counter()
     data = make_proof(secret, binding).to_bytes()
     elapsed = time.perf_counter() - start
     write_atomic(out, data, replace=force)
     mode = binding.mode.name.lower()
-    facts = {
+    facts: dict[str, object] = {
         "ok": True,
         "proof": str(out),
         "mode": mode,
@@ -167,7 +180,11 @@ def prove(
         "proof_bytes": len(data),
         "prove_ms": round(elapsed * 1e3, 3),
     }
-    emit(facts, as_json=as_json, text=f"{out}  {mode} proof, {len(data)} bytes, {elapsed * 1e3:.0f} ms")
+    text = f"{out}  {mode} proof, {len(data)} bytes, {elapsed * 1e3:.0f} ms"
+    if model is not None:
+        facts["component_source"] = about.source
+        text += f"\n{about.source}"
+    emit(facts, as_json=as_json, text=text)
 
 
 @app.command()
@@ -175,8 +192,11 @@ def verify(
     proof: Annotated[Path, typer.Argument(help="The proof.")],
     public: Annotated[Path, typer.Option("--public", help="The public key it should belong to.")],
     model: Model = None,
+    station: Station = None,
     component: ComponentFile = None,
     message: Message = None,
+    workspace: WorkspaceFolder = None,
+    raw: Raw = False,
     radius: Annotated[
         int | None,
         typer.Option("--radius", min=0, help="With --model: component bits that may be wrong (default 0)."),
@@ -202,7 +222,10 @@ def verify(
         )
     data = read_bounded(proof, limit=FILE_LIMIT)
     decoded = Proof.from_bytes(data)  # before a large model or message is hashed
-    binding = _binding(model, component, message)
+    about = _About(
+        model=model, station=station, component=component, message=message, workspace=workspace, raw=raw
+    )
+    binding = _binding(about, statement)
     if isinstance(binding, ModelBinding) and (radius or 0) >= binding.component.bits:
         raise InputError(f"a radius of {radius} accepts every component of {binding.component.bits} bits")
     start = time.perf_counter()
@@ -223,13 +246,14 @@ def verify(
     if isinstance(binding, ModelBinding):
         facts |= {
             "model_digest": binding.state_digest.hex(),
+            "component_source": about.source,
             "component_bits": binding.component.bits,
             "component_distance": binding.component.distance(statement),
             "radius": radius or 0,
         }
         text += (
             f"\nmodel {facts['model_digest']}, {facts['component_distance']} of {facts['component_bits']} "
-            f"component bits differ from the codeword ({facts['radius']} allowed)"
+            f"component bits differ from the codeword ({facts['radius']} allowed)\n{about.source}"
         )
     if not statement.params.secure:
         text += "\nwarning: test parameters, no security"
@@ -262,23 +286,67 @@ def _secret(path: Path) -> "SecretKey":
     return SecretKey.from_bytes(read_bounded(path, limit=_key_limit()))
 
 
-def _binding(model: Path | None, component: Path | None, message: Path | None) -> "Binding":
-    """What the options say the proof is about; a combination that says two things is an error."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _About:
+    """What the options say a proof is about; a combination that says two things is an error."""
+
+    model: Path | None
+    station: str | None
+    component: Path | None
+    message: Path | None
+    workspace: Path | None
+    raw: bool
+
+    def __post_init__(self) -> None:
+        sources = (self.station is not None) + (self.component is not None)
+        if self.message is not None and (self.model is not None or sources):
+            raise InputError("--message cannot be combined with --model, --station or --component")
+        if (self.model is not None) != (sources == 1):
+            raise InputError("--model and one of --station and --component belong together")
+        if self.station is None and (self.workspace is not None or self.raw):
+            raise InputError("--workspace and --raw belong to --station")
+
+    @property
+    def source(self) -> str:
+        """Where the component comes from, in words."""
+        if self.station is None:
+            return "component as given, not read from the model"
+        return f"component of {self.station}, read from the model"
+
+
+def _binding(about: _About, public: "PublicKey") -> "Binding":
+    """What a proof by the holder of `public` is about."""
     from zktrace.credentials import Component, CredentialBinding, MessageBinding, ModelBinding
 
-    if message is not None and (model is not None or component is not None):
-        raise InputError("--message cannot be combined with --model or --component")
-    if (model is None) != (component is None):
-        raise InputError("--model and --component belong together")
-    if message is not None:
-        return MessageBinding.of_file(message)
-    if model is None or component is None:
+    if about.message is not None:
+        return MessageBinding.of_file(about.message)
+    if about.model is None:
         return CredentialBinding()
     from zktrace.models import model_digest, open_model
 
-    return ModelBinding(
-        state_digest=model_digest(open_model(model)), component=Component.from_file(component)
-    )
+    state = open_model(about.model)
+    if about.component is not None:
+        component = Component.from_file(about.component)
+    else:
+        station = about.station or ""
+        component, enrolled = _read_component(state, station, about.workspace, raw=about.raw)
+        if enrolled.to_bytes() != public.to_bytes():
+            raise Refused(f"{station} is enrolled with another credential than {public.fingerprint.hex()}")
+    return ModelBinding(state_digest=model_digest(state), component=component)
+
+
+def _read_component(
+    state: "ModelState", station: str, workspace: Path | None, *, raw: bool
+) -> "tuple[Component, PublicKey]":
+    """The bits that a registry's setup finds in a model at a station's row, and the station's credential."""
+    from zktrace.cli.registry import workspace_at
+    from zktrace.credentials import Component, PublicKey
+    from zktrace.readouts.identity import read_component
+
+    ledger = workspace_at(workspace).registry.ledger()
+    enrolment, bits = ledger.station(station).enrolment, ledger.setup.identity_bits
+    packed = read_component(state, row=enrolment.row, bits=bits, raw=raw)
+    return Component(bits=bits, packed=packed), PublicKey.from_bytes(enrolment.public_key)
 
 
 def _describe(public: "PublicKey", bits: int = 128) -> dict[str, object]:

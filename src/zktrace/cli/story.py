@@ -260,7 +260,7 @@ class Story:
             evidence=evidence,
             note="Simulated stations and simulated GNSS interference.",
         )
-        write_atomic(page, case_html(shown).encode())
+        write_atomic(page, case_html(shown).encode(), secret=True)
         wanted = sorted(self._names[i] for i in expected)
         happened = f"{case.verdict}: {', '.join(sorted(case.names)) or 'nobody'}"
         self._note(

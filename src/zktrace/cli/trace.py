@@ -1,6 +1,7 @@
 """`zktrace trace` and `zktrace judge`: whose copy a suspect is, and whether the evidence for it holds."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ import typer
 
 from zktrace.cli.output import Json, emit
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
-from zktrace.errors import InputError, Refused
+from zktrace.errors import Error, InputError, Refused
 
 if TYPE_CHECKING:
     from zktrace.judge import Judgement
@@ -44,15 +45,21 @@ def trace(
         str, typer.Option("--budget", help="Probability of naming an innocent that this look may spend.")
     ] = "1e-3",
     uncertified: Annotated[
-        bool, typer.Option("--uncertified", help="Spend nothing: the answer can only be a lead.")
+        bool, typer.Option("--uncertified", help="Spend nothing: only leads, now and in all later looks.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The evidence file (default: cases/ in the workspace), mode 0600."),
+        typer.Option("--out", help="A copy of the evidence, which is kept in cases/ in any case; mode 0600."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option("--report", help="Write a report for people there too (HTML).")
+        Path | None, typer.Option("--report", help="Write a report for people there too (HTML), mode 0600.")
     ] = None,
+    all_scores: Annotated[
+        bool,
+        typer.Option(
+            "--all-scores", help="Show the scores of stations that are not named. They are secrets."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -63,15 +70,14 @@ def trace(
     """
     from zktrace.certificates.adjudicate import Verdict
     from zktrace.models import model_digest, open_model
-    from zktrace.primitives.files import write_atomic
     from zktrace.tracing import trace as investigate
-    from zktrace.tracing.words import explain
+    from zktrace.tracing.words import SCORES_ARE_SECRETS, explain, judge_command
 
     home = workspace_at(workspace)
     eps = budget_option(budget)
     if not 0 < eps < 1:
         raise InputError(f"--budget must lie between 0 and 1, not be {budget}")
-    _check_out(out, force=force)
+    _check_outputs(home, suspect, out, page, force=force)
     ledger = home.registry.ledger()
     chosen = _release(ledger, release)
     if eps > ledger.remaining and not uncertified:
@@ -89,25 +95,44 @@ def trace(
         budget=eps * (not uncertified),
         level=eps,
     )
-    path = out or _default_path(home, case)
-    write_atomic(path, case.evidence.to_bytes(), secret=True, replace=force)
+    path, warnings = _keep(home, case, out, force=force)
     if page is not None:
-        _write_report(page, case, home, suspect=suspect, evidence=path, force=force)
-    text = (
-        f"{explain(case)}\n\nevidence  {path}\nhead      {case.evidence.head}\n"
-        f"check it: zktrace judge {path} --head {case.evidence.head} --suspect {suspect}"
+        warnings += _tried(
+            lambda: _write_report(
+                page, case, home, suspect=suspect, evidence=path, force=force, all_scores=all_scores
+            )
+        )
+    warnings += [SCORES_ARE_SECRETS] if all_scores else []
+    text = "\n".join(
+        (
+            f"{explain(case, all_scores=all_scores)}\n\nevidence  {path}\nhead      {case.evidence.head}",
+            f"check it: {judge_command(case, evidence=path, suspect=suspect)}",
+            *(f"warning: {each}" for each in warnings),
+        )
     )
-    emit(_facts(case, path), as_json=as_json, text=text)
+    facts = _facts(case, path, all_scores=all_scores) | {"warnings": warnings}
+    emit(facts, as_json=as_json, text=text)
     codes = {Verdict.ATTRIBUTE: 0, Verdict.TAMPER: 0, Verdict.LEAD: LEAD, Verdict.NOTHING: NOTHING}
     raise typer.Exit(codes[case.verdict])
 
 
-def _check_out(out: Path | None, *, force: bool) -> None:
-    """What would keep the evidence from being written is said before the budget is spent."""
-    if out is not None and out.exists() and not force:
-        raise Refused(f"{out}: exists already (--force replaces it)")
-    if out is not None and not out.parent.is_dir():
-        raise Refused(f"{out.parent}: is no folder")
+def _check_outputs(
+    home: "Workspace", suspect: Path, out: Path | None, page: Path | None, *, force: bool
+) -> None:
+    """What would keep the evidence or the report from being written is said before the budget is spent."""
+    if not os.access(home.cases_folder(), os.W_OK | os.X_OK):
+        raise Refused(f"{home.cases_folder()}: cannot be written to, and evidence is kept there")
+    taken = {suspect.resolve()}
+    for path in (each for each in (out, page) if each is not None):
+        if path.is_dir() or (os.path.lexists(path) and not force):
+            raise Refused(f"{path}: exists already" + ("" if path.is_dir() else " (--force replaces it)"))
+        if not path.parent.is_dir():
+            raise Refused(f"{path.parent}: is no folder")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise Refused(f"{path.parent}: cannot be written to")
+        if path.resolve() in taken:
+            raise Refused(f"{path}: suspect, evidence and report are three files")
+        taken.add(path.resolve())
 
 
 def _release(ledger: "Ledger", name: str | None) -> "Release":
@@ -142,26 +167,54 @@ def _read(home: "Workspace", release: "Release", carrier: str, state: "ModelStat
     return Readout(carrier=carrier, values=reader.read(state), reference=reader.reference)
 
 
-def _default_path(home: "Workspace", case: "Case") -> Path:
-    folder = home.root / "cases"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder / f"case-{case.place}.zkt.json"
+def _keep(home: "Workspace", case: "Case", out: Path | None, *, force: bool) -> tuple[Path, list[str]]:
+    """Write the evidence into the workspace, then to `out`: where to point at, and what did not work."""
+    from zktrace.primitives.files import write_atomic
+
+    data = case.evidence.to_bytes()
+    kept = home.cases_folder() / f"case-{case.place}.zkt.json"
+    while os.path.lexists(kept):  # of a log that was set back
+        kept = kept.with_name(f"again-{kept.name}")
+    warnings = _tried(lambda: write_atomic(kept, data, secret=True))
+    if out is None:
+        return kept, warnings
+    failed = _tried(lambda: write_atomic(out, data, secret=True, replace=force))
+    return kept if failed else out, warnings + failed
+
+
+def _tried(write: Callable[[], None]) -> list[str]:
+    """Why it did not work, if it did not: after a verdict nothing may hide it."""
+    try:
+        write()
+    except (Error, OSError) as error:
+        return [str(error)]
+    return []
 
 
 def _write_report(
-    page: Path, case: "Case", home: "Workspace", *, suspect: Path, evidence: Path, force: bool
+    page: Path,
+    case: "Case",
+    home: "Workspace",
+    *,
+    suspect: Path,
+    evidence: Path,
+    force: bool,
+    all_scores: bool,
 ) -> None:
     from zktrace.primitives.files import write_atomic
     from zktrace.report.case import case_html
     from zktrace.report.tracing import report_of
 
-    shown = report_of(case, home.registry.ledger(), suspect=suspect, evidence=evidence)
-    write_atomic(page, case_html(shown).encode(), replace=force)
+    shown = report_of(case, home.registry.ledger(), suspect=suspect, evidence=evidence, all_scores=all_scores)
+    write_atomic(page, case_html(shown).encode(), secret=True, replace=force)
 
 
-def _facts(case: "Case", path: Path) -> dict[str, object]:
-    from zktrace.tracing.words import ASSUMPTION, NOT_PROVED
+def _facts(case: "Case", path: Path, *, all_scores: bool) -> dict[str, object]:
+    from zktrace.tracing.words import ASSUMPTION, NOT_PROVED, coarse, named_rows, other_range
 
+    named = named_rows(case)
+    shown = range(len(case.stations)) if all_scores else named
+    lengths = {table.carrier: len(table.values) for table in case.tables}
     return {
         "ok": True,
         "verdict": str(case.verdict),
@@ -182,13 +235,19 @@ def _facts(case: "Case", path: Path) -> dict[str, object]:
                 "station": each.station,
                 "carrier": each.carrier,
                 "tail": each.tail,
-                "score": float(each.score),
+                "score": float(each.score)
+                if all_scores
+                else coarse(float(each.score), lengths[each.carrier]),
                 "threshold": float(each.threshold),
             }
             for each in case.leads
         ],
         "scores": {
-            table.carrier: dict(zip(case.stations, table.scores.tolist(), strict=True))
+            table.carrier: {case.stations[i]: float(table.scores[i]) for i in shown} for table in case.tables
+        },
+        "others": len(case.stations) - len(named),
+        "other_scores": {
+            table.carrier: other_range(table, named) if len(named) < len(case.stations) else None
             for table in case.tables
         },
         "thresholds": {table.carrier: float(table.positive.threshold) for table in case.tables},
@@ -219,6 +278,12 @@ def judge(
         Path | None,
         typer.Option("--registry", help="An exported registry: N and the budgets are recounted."),
     ] = None,
+    shared: Annotated[
+        Path | None, typer.Option("--shared", help="The release's shared model: the reference is made again.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", help="A head that was witnessed before the suspect was known.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check an accusation offline, step by step. Exit 0: upheld, 1: rejected, 2: unreadable."""
@@ -234,7 +299,9 @@ def judge(
         head=Head.from_text(head.strip()),
         policy=DEFAULT_POLICY if policy is None else Policy.read(policy),
         suspect=None if suspect is None else open_model(suspect),
+        shared=None if shared is None else open_model(shared),
         export=None if registry is None else _entries(registry),
+        before=None if before is None else Head.from_text(before.strip()),
     )
     emit({"ok": True, "upheld": True, **found.as_json()}, as_json=as_json, text=_minutes(found))
 

@@ -2,7 +2,8 @@
 
 A station whose copy lies where it should with the digest on record is passed over, so an interrupted dispatch
 is repeated until it is done. A file that stands without a record (the process died between the two) is made
-again if its metadata says that it is such a copy; any other file in the way is left alone and refused.
+again if its metadata says that it is such a copy; any other file in the way is left alone and refused. The
+folder of the copies is locked meanwhile: a second dispatch to it is refused.
 """
 
 import multiprocessing
@@ -20,7 +21,7 @@ from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, maker_of
 from zktrace.dispatch.releases import release_folder
 from zktrace.errors import Error, InputError, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
-from zktrace.primitives.files import sweep
+from zktrace.primitives.files import claimed, sweep
 from zktrace.readouts.identity import Words
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.records import Dispatch, Release
@@ -86,10 +87,32 @@ def dispatch(
     ledger = workspace.registry.ledger()
     record = latest(ledger) if release is None else ledger.release(release)
     wanted = recipients(ledger, stations)
-    places = {name: _place(workspace, record.name, name, out) for name in wanted}
     plan = plan_of(workspace, record, settings or CopySettings())
+    folder, mode = (out, 0o777) if out is not None else (workspace.copies_folder(record.name), 0o700)
+    with claimed(folder, busy="copies are just being written there; try again when it is done", mode=mode):
+        yield from _dispatch(
+            workspace, record, wanted, folder=folder, plan=plan, jobs=jobs, report=progress or _quietly
+        )
+
+
+def _quietly(station: str, share: float) -> None:
+    """No progress is shown."""
+
+
+def _dispatch(
+    workspace: Workspace,
+    record: Release,
+    wanted: list[str],
+    *,
+    folder: Path,
+    plan: CopyPlan,
+    jobs: int,
+    report: Progress,
+) -> Iterator[Copy]:
+    """The same in a folder that is ours: whatever another process put on record before is known here."""
+    ledger = workspace.registry.ledger()
+    places = {name: folder / workspace.copy_path(record.name, name).name for name in wanted}
     known = _recorded(ledger, record.name)
-    report = progress or (lambda station, share: None)
     missing = []
     for name in wanted:
         found = _found(places[name], known.get(name, set()))
@@ -100,8 +123,6 @@ def dispatch(
         report(name, 1.0)
         yield Copy(station=name, path=places[name], digest=found, made=False)
     codes = [workspace.custody.code(carrier) for carrier in plan.carriers]
-    for folder in {places[name].parent for name in missing}:
-        _make_folder(folder)
     orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
     for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
@@ -131,11 +152,6 @@ def recipients(ledger: Ledger, stations: Iterable[str] | None) -> list[str]:
         if ledger.station(name).revoked is not None:
             raise Refused(f"the station {name} is revoked: it gets no further copies")
     return names
-
-
-def _place(workspace: Workspace, release: str, station: str, out: Path | None) -> Path:
-    path = workspace.copy_path(release, station)
-    return path if out is None else out / path.name
 
 
 def _recorded(ledger: Ledger, release: str) -> dict[str, set[bytes]]:
@@ -207,15 +223,8 @@ def _write(path: Path, state: ModelState, metadata: dict[str, str]) -> bytes:
     sweep(path)
     with ThreadPoolExecutor(1) as hashing:
         digest = hashing.submit(model_digest, state)
-        save_model(path, state, metadata=metadata, replace=True)
+        save_model(path, state, metadata=metadata, secret=True, replace=True)
         return digest.result()
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Refused(f"{folder}: cannot be made ({(error.strerror or '').lower()})") from error
 
 
 @dataclass(frozen=True, slots=True)

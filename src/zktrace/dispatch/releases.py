@@ -6,12 +6,10 @@
     proxy.safetensors, .json the server's images that copies are trained on, where copies are trained
 
 Files come first and the record last, so a release on record is whole; one that was interrupted is made again.
+All of them are for the operator alone (mode 0600): they are what a copy is told from another by.
 """
 
-import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,10 +19,10 @@ from numpy.typing import NDArray
 
 from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
-from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.primitives.files import claimed, read_bounded, write_atomic
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import layer_sizes
-from zktrace.readouts.suspects import plain
+from zktrace.readouts.suspects import layer_names, plain
 from zktrace.readouts.weight import Profile, WeightReader
 from zktrace.registry.bindings import (
     READOUT_LIMIT,
@@ -100,9 +98,9 @@ class ReleaseFolder:
     def save_pool(self, pool: Pool) -> None:
         """Keep the proxy pool for dispatch."""
         arrays: dict[str, NDArray[Any]] = {"images": pool.images, "labels": pool.labels}
-        save_model(self.path / "proxy.safetensors", arrays, replace=True)
+        save_model(self.path / "proxy.safetensors", arrays, secret=True, replace=True)
         facts = json.dumps({"episodes": pool.episodes, "note": pool.note}, sort_keys=True, indent=1)
-        write_atomic(self.path / "proxy.json", f"{facts}\n".encode(), replace=True)
+        write_atomic(self.path / "proxy.json", f"{facts}\n".encode(), secret=True, replace=True)
 
     def pool(self) -> Pool:
         """The proxy pool; Refused if the release was made without one."""
@@ -140,7 +138,7 @@ def make_release(
         raise Refused(f"a release {name} exists already")
     _check_carriers(carriers, profile, pool)
     folder, custody = release_folder(workspace, name), workspace.custody
-    with _claimed(folder.path):
+    with claimed(folder.path, busy="this release is just being made", mode=0o700):
         shared = _keep_shared(model, folder.shared_path)
         if pool is not None:
             folder.save_pool(pool)
@@ -181,9 +179,9 @@ def _keep_shared(model: Path, path: Path) -> ModelState:
     plain(state)  # refused now if copies could not be read later
     data = read_bounded(model, limit=_FILE_LIMIT)
     if data[8:9] == b"{":
-        write_atomic(path, data, replace=True)
+        write_atomic(path, data, secret=True, replace=True)
     else:
-        save_model(path, state, replace=True)
+        save_model(path, state, secret=True, replace=True)
     kept = open_model(path)
     if model_digest(kept) != model_digest(state):
         raise Refused(f"{model}: changed while it was copied")
@@ -211,7 +209,7 @@ class _Making:
 
         dimension = backbone_of(plain(self.shared)).features
         images = _draw_probes(self.pool, length, seed)
-        save_model(self.folder.probes_path, {"probes": images}, replace=True)
+        save_model(self.folder.probes_path, {"probes": images}, secret=True, replace=True)
         probes = model_digest(open_model(self.folder.probes_path))
         blank = FeatureReader(seed=seed, probes=images, profile=self.profile)
         return self._layout("feature", seed, blank.project(self.shared), dimension=dimension, probes=probes)
@@ -228,7 +226,8 @@ class _Making:
     ) -> Layout:
         informed = self.profile == "informed"
         if informed:
-            write_atomic(self.folder.reference_path(carrier), readout_bytes(values), replace=True)
+            path = self.folder.reference_path(carrier)
+            write_atomic(path, readout_bytes(values), secret=True, replace=True)
         return Layout(
             carrier=carrier,
             profile=self.profile,
@@ -268,26 +267,20 @@ def reader_of(workspace: Workspace, release: str, carrier: str) -> "WeightReader
     profile: Profile = "paper" if layout.profile == "paper" else "informed"
     reference = folder.reference(layout)
     if carrier == "weight":
-        length = workspace.custody.code(carrier).length
         return WeightReader(
-            seed=seed, length=length, layers=layout.layers, profile=profile, reference=reference
+            seed=seed,
+            length=workspace.custody.code(carrier).length,
+            layers=layout.layers,
+            profile=profile,
+            reference=reference,
+            names=layer_names(folder.shared()),
         )
     from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
 
-    return FeatureReader(seed=seed, probes=folder.probes(layout), profile=profile, reference=reference)
-
-
-@contextmanager
-def _claimed(folder: Path) -> Iterator[None]:
-    """Sole use of a release's folder while it is made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = (folder / ".lock").open("w")
-    except OSError as error:
-        raise Refused(f"{folder}: cannot be made ({(error.strerror or '').lower()})") from error
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(f"{folder}: this release is just being made") from None
-        yield
+    return FeatureReader(
+        seed=seed,
+        probes=folder.probes(layout),
+        profile=profile,
+        reference=reference,
+        dimension=layout.dimension,
+    )

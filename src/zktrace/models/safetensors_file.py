@@ -67,17 +67,20 @@ def save_model(
     state: Mapping[str, Array],
     *,
     metadata: Mapping[str, str] | None = None,
+    secret: bool = False,
     replace: bool = False,
 ) -> None:
     """Write a `ModelState`, or numpy arrays by name, as a safetensors file: complete, or not there.
 
     The bytes depend on the state and the metadata only. The metadata is not covered by the model's digest.
+    A secret file has mode 0600.
     """
     full = state if isinstance(state, ModelState) else ModelState.from_arrays(state)
     tensors = {tensor.name: tensor for tensor in full.tensors()}
     layouts = sorted((_layout(tensor) for tensor in tensors.values()), key=file_order)
     pieces = (tensors[layout.name].data for layout in layouts)
-    write_atomic(Path(path), chain((build_header(layouts, metadata),), pieces), replace=replace)
+    header = build_header(layouts, metadata)
+    write_atomic(Path(path), chain((header,), pieces), secret=secret, replace=replace)
 
 
 def _layout(tensor: Tensor) -> Layout:

@@ -1,6 +1,7 @@
 """Whole files: read within a bound, written all at once or not at all."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
@@ -82,6 +83,29 @@ def whole_file(path: Path, *, secret: bool = False, replace: bool = False) -> It
     except OSError as error:
         raise Refused(f"{path}: cannot be written ({_reason(error)})") from error
     _sync_folder(path.parent)
+
+
+@contextmanager
+def claimed(folder: Path, *, busy: str, mode: int = 0o777) -> Iterator[None]:
+    """Sole use of a folder, made with `mode` if it is not there; Refused with `busy` if another has it.
+
+    The folder itself is locked, so nothing is left in it, and a process that dies gives it back.
+    """
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise Refused(f"{folder}: cannot be made ({_reason(error)})") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        why = busy if isinstance(error, BlockingIOError) else f"cannot be locked ({_reason(error)})"
+        raise Refused(f"{folder}: {why}") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sweep(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The BatchNorm scales of a model as one vector, and projections of it (`label_method_watermark_embedding`).
+"""The BatchNorm scales of a model as one vector (`label_method_watermark_embedding`).
 
 A BatchNorm layer is recognised by its buffers: `<layer>.weight` is a scale if `<layer>.running_var` stands
 beside it. Layers are ordered by name with numbers compared as numbers, which for ResNets is the order of the
@@ -7,14 +7,13 @@ network: bn1, layer1.0.bn1, layer1.0.bn2, ..., layer2.0.downsample.1, ...
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
-from zktrace.readouts.directions import Directions, Floats
+from zktrace.readouts.directions import Floats
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -27,12 +26,14 @@ def scale_names(names: Iterable[str]) -> list[str]:
         for name in known
         if name.endswith(".weight") and f"{name.removesuffix('.weight')}.running_var" in known
     ]
-    return sorted(scales, key=_natural)
+    return sorted(scales, key=lambda name: (_natural(name), name))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key: digits as numbers, everything else as text."""
-    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"([0-9]+)", name)]
+    """Sort key: digits as numbers (of any length, so by length first), everything else as text."""
+    parts = re.split(r"([0-9]+)", name)  # text and digits in turn
+    parts[1::2] = (digits.lstrip("0") for digits in parts[1::2])
+    return [(1, len(part), part) if at % 2 else (0, 0, part) for at, part in enumerate(parts)]
 
 
 def gather(arrays: Arrays) -> Floats:
@@ -64,19 +65,3 @@ def _parts(arrays: Arrays) -> list[Floats]:
         if not np.isfinite(part).all():
             raise InputError(f"{name}: a scale that is not finite")
     return parts
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScaleCarrier:
-    """z_b = <gamma, E_b> for a family of directions."""
-
-    directions: Directions
-
-    def read(self, arrays: Arrays) -> Floats:
-        """The projections of a model's scales, real-valued; a bit is the sign of one."""
-        gamma = gather(arrays)
-        if len(gamma) != self.directions.dimension:
-            raise InputError(
-                f"the model has {len(gamma)} BatchNorm scales, the carrier reads {self.directions.dimension}"
-            )
-        return self.directions.project(gamma)

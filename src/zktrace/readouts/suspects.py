@@ -4,11 +4,12 @@
     head.weight                   what does not stand under that prefix is left out
     float16, bfloat16, float64    are read as what they are; integers, NaN and infinity in a scale are refused
 
-A suspect whose layers are others than the reader's is refused by the reader, which knows them.
+A suspect whose layers are others than the reader's, or called otherwise, is refused by the reader, which
+knows them: layers are read in the order of their names.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from zktrace.errors import InputError
 from zktrace.primitives.text import shown
 from zktrace.readouts.scales import Arrays, scale_names
+
+_SHOWN: Final = 3  # names in a message
 
 
 def plain(arrays: Arrays) -> dict[str, NDArray[Any]]:
@@ -46,6 +49,27 @@ def common_prefix(layers: Iterable[str]) -> str:
     while size < len(first) and all(path[size] == first[size] for path in paths):
         size += 1
     return "".join(f"{part}." for part in first[:size])
+
+
+def layer_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The BatchNorm layers of a state under plain names, in the carrier's order."""
+    return tuple(name.removesuffix(".weight") for name in scale_names(plain_names(names)))
+
+
+def check_layer_names(found: tuple[str, ...], wanted: tuple[str, ...]) -> None:
+    """Refuse a suspect whose layers are not called as the shared model's are."""
+    if found == wanted:
+        return
+    unknown, missing = sorted(set(found) - set(wanted)), sorted(set(wanted) - set(found))
+    raise InputError(
+        f"the suspect's BatchNorm layers are not called as the shared model's: {_some(unknown)} instead of "
+        f"{_some(missing)}; layers are read in the order of their names, so rename the suspect's to fit"
+    )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (", ".join(shown(name) for name in names[:_SHOWN]) or "none") + more
 
 
 def _check_scale(name: str, scale: NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes
-from zktrace.readouts.suspects import plain
+from zktrace.readouts.suspects import check_layer_names, layer_names, plain
 
 Profile: TypeAlias = Literal["informed", "paper"]
 PROFILES: Final[tuple[Profile, Profile]] = ("informed", "paper")
@@ -36,6 +36,7 @@ class WeightReader:
     layers: tuple[int, ...]
     profile: Profile
     reference: Floats | None = None  # the shared model's own projections; informed reading is less these
+    names: tuple[str, ...] | None = None  # of the shared model's layers; None: any are taken in their order
 
     def __post_init__(self) -> None:
         check_reference(self.profile, self.reference, self.length)
@@ -48,6 +49,8 @@ class WeightReader:
     def project(self, arrays: Arrays) -> Floats:
         """The projections of one model alone. Of the shared model, they are the reference."""
         given = plain(arrays)
+        if self.names is not None:
+            check_layer_names(layer_names(given), self.names)
         found = layer_sizes(given)
         if found != self.layers:
             raise InputError(

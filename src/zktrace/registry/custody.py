@@ -4,7 +4,6 @@ Nothing of it is stored. A subkey is SHAKE-256 of the code key under its own use
 so an opening that is handed to a judge tells nothing about another one.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Self
@@ -64,11 +63,6 @@ class Custody:
             for each in self.shapes
         }
         object.__setattr__(self, "_codes", codes)
-
-    @classmethod
-    def of_carriers(cls, key: CodeKey, carriers: Iterable[str]) -> Self:
-        """Custody of codes of the default shapes."""
-        return cls(key=key, shapes=tuple(default_shape(name) for name in carriers))
 
     @classmethod
     def of_setup(cls, key: CodeKey, setup: Setup) -> Self:

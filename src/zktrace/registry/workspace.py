@@ -5,9 +5,11 @@ registry.db        the registry, unless it is elsewhere
 secrets/code.key   mode 0600 in a folder of mode 0700; everything secret is derived from it
 releases/NAME/     a shared model and what its copies are read with
 copies/            dispatched copies
+cases/             the evidence of every investigation
+
+All folders have mode 0700: a shared model or two copies tell their reader where rows are.
 """
 
-import fcntl
 import json
 import stat
 import tomllib
@@ -22,7 +24,7 @@ from zktrace.codes.key import FILE_LIMIT as KEY_LIMIT
 from zktrace.codes.key import CodeKey
 from zktrace.errors import MalformedFile, Refused
 from zktrace.primitives.commitment import COMMITMENT_BYTES
-from zktrace.primitives.files import read_bounded, sweep, write_atomic
+from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
 from zktrace.primitives.text import shown
 from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
 from zktrace.registry.ledger import Ledger, check_name
@@ -66,10 +68,10 @@ class Workspace:
         shapes = tuple(default_shape(each) if isinstance(each, str) else each for each in carriers)
         database = _quoted(url or _LOCAL_DATABASE)
         _rehearse(shapes, title=title, budget=budget, identity_bits=identity_bits)
-        with _claimed(root):
+        with _new_folder(root):
             workspace = cls(root, database=url or _LOCAL_DATABASE, new=True)
-            for folder, mode in (("secrets", 0o700), ("releases", 0o777), ("copies", 0o777)):
-                (root / folder).mkdir(mode=mode, exist_ok=True)
+            for folder in ("secrets", "releases", "copies", "cases"):
+                (root / folder).mkdir(mode=0o700, exist_ok=True)
             custody = Custody(key=workspace._make_key(), shapes=shapes)
             workspace._begin(custody.setup(title=title, budget=budget, identity_bits=identity_bits))
             settings = f"version = {VERSION}\ndatabase = {database}\n"
@@ -116,8 +118,20 @@ class Workspace:
 
     def copy_path(self, release: str, station: str) -> Path:
         """Where a station's copy goes unless told otherwise."""
-        folder = self.root / "copies" / check_name(release, "release")
-        return folder / f"{check_name(station, 'station')}.safetensors"
+        return self.copies_folder(release) / f"{check_name(station, 'station')}.safetensors"
+
+    def copies_folder(self, release: str) -> Path:
+        """Where the copies of a release go unless told otherwise."""
+        return self.root / "copies" / check_name(release, "release")
+
+    def cases_folder(self) -> Path:
+        """Where evidence is kept, made if it is not there."""
+        folder = self.root / "cases"
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"{folder}: cannot be made ({(error.strerror or '').lower()})") from error
+        return folder
 
     @cached_property
     def registry(self) -> Registry:
@@ -187,24 +201,19 @@ def _quoted(text: str) -> str:
 
 
 @contextmanager
-def _claimed(root: Path) -> Iterator[None]:
+def _new_folder(root: Path) -> Iterator[None]:
     """Sole use of a folder that is empty, new, or was left by an interrupted attempt."""
     marker = root / _UNFINISHED
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        if (root / SETTINGS).exists():
-            raise Refused(f"{root}: is a workspace already")
-        found = {each.name for each in root.iterdir()}
-        if found and marker.name not in found:
-            raise Refused(f"{root}: is not empty; a workspace gets a folder of its own")
-        handle = marker.open("w")
-    except OSError as error:
-        raise Refused(f"{root}: cannot be made a workspace ({(error.strerror or '').lower()})") from error
-    with handle:
+    with claimed(root, busy="a workspace is just being made there"):
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(f"{root}: a workspace is just being made there") from None
+            if (root / SETTINGS).exists():
+                raise Refused(f"{root}: is a workspace already")
+            found = {each.name for each in root.iterdir()}
+            if found and marker.name not in found:
+                raise Refused(f"{root}: is not empty; a workspace gets a folder of its own")
+            marker.touch()
+        except OSError as error:
+            raise Refused(f"{root}: cannot be made a workspace ({(error.strerror or '').lower()})") from error
         yield
         marker.unlink(missing_ok=True)
 

@@ -1,6 +1,7 @@
 """The report on one suspect: what was found, how sure it is, and how anybody can check it again."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,7 @@ from zktrace.report.svg import (
 )
 
 ROWS_WITH_NAMES: Final = 40  # more stations than this are drawn as a cloud
+NAMELESS: Final = ""  # the station of a score whose owner is not said
 DRAWN: Final = 2000  # stations in a plot or table; the highest scores are kept
 
 # word -> (headline, tone of the page, shape beside it)
@@ -39,7 +41,7 @@ _VERDICTS: Final[dict[str, tuple[str, Colour, Shape]]] = {
 class StationScore:
     """One station on one carrier."""
 
-    station: str
+    station: str  # NAMELESS: not said, and the score is rounded
     score: float  # in the unit of its carrier's section
     named: bool = False
     lead: bool = False
@@ -53,7 +55,7 @@ class CarrierSection:
     carrier: str
     description: str  # profile, length, rule: a sentence
     unit: str  # for the axis, such as "score / certified threshold"
-    scores: tuple[StationScore, ...]  # in the order of the roster
+    scores: tuple[StationScore, ...]  # in the order of the roster, or sorted where stations are nameless
     threshold: float | None  # above it a score is certified; None: no certificate was found
     candidate: float | None = None  # above it a score is a lead
     opposite: float | None = None  # a negative number; below it a score is certified as a written opposite
@@ -196,13 +198,14 @@ def _carrier(part: CarrierSection) -> Html:
     plots = [_scores(part, drawn, left_out)]
     if part.readout:
         plots.append(_readout(part))
+    counted = Counter(each for each in drawn if each.station == NAMELESS)
     rows = [
         (
-            name(each.station),
-            numbers.fixed(each.score),
+            name(each.station) if each.station != NAMELESS else f"{counted[each]} not named",
+            numbers.fixed(each.score) if each.station != NAMELESS else f"about {numbers.fixed(each.score)}",
             _status(each),
         )
-        for each in sorted(drawn, key=_by_score)
+        for each in sorted(dict.fromkeys(drawn) if counted else drawn, key=_by_score)
     ]
     listed = table(
         ("station", part.unit, ""), rows, caption=f"Scores on the {part.carrier} carrier", numeric=(1,)
@@ -211,7 +214,7 @@ def _carrier(part: CarrierSection) -> Html:
         f"Carrier: {part.carrier}",
         tag("p", part.description),
         tag("div", *plots, class_="plots"),
-        tag("details", tag("summary", f"All scores as a table ({len(rows)} rows)"), listed),
+        tag("details", tag("summary", f"Scores as a table ({len(rows)} rows)"), listed),
     )
 
 
@@ -254,7 +257,7 @@ def _scores(part: CarrierSection, drawn: Sequence[StationScore], left_out: int) 
             dots,
             title=title,
             description=told,
-            x_label="stations in the order of the roster",
+            x_label="stations",
             y_label=part.unit,
             limits=limits,
         )
@@ -266,6 +269,8 @@ def _scores(part: CarrierSection, drawn: Sequence[StationScore], left_out: int) 
         if part.threshold is None
         else "A station is named only if its score lies beyond the certified threshold."
     )
+    if any(each.station == NAMELESS for each in drawn):
+        words += " Others are drawn without names, sorted, and rounded: exact scores would give rows away."
     if left_out:
         words += f" {left_out} further stations with lower scores are not drawn."
     return figure(picture, legend(keys), caption=words)

@@ -45,7 +45,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """One labelled value."""
+    """One value and its label, if it has one."""
 
     label: str
     value: float
@@ -316,6 +316,8 @@ def scatter_plot(
 
 def _named(dot: Dot) -> str:
     """What a mark says when it is pointed at."""
+    if not dot.label:
+        return f"about {dot.value:.4g}"
     return f"{one_line(dot.label, limit=NAME_LIMIT)}: {dot.value:.4g}"
 
 

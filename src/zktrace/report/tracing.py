@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from zktrace.certificates.certificate import Certificate
-from zktrace.evidence.figures import chance, down, up
+from zktrace.evidence.figures import down, up
 from zktrace.registry.ledger import Ledger
 from zktrace.report.case import (
+    NAMELESS,
     BudgetState,
     CarrierSection,
     CaseReport,
@@ -20,17 +21,37 @@ from zktrace.report.case import (
     StationScore,
 )
 from zktrace.tracing.case import CarrierTable, Case, Named
-from zktrace.tracing.words import ASSUMPTION, NOT_PROVED, how_sure
+from zktrace.tracing.words import (
+    ASSUMPTION,
+    NOT_PROVED,
+    SCORES_ARE_SECRETS,
+    coarse,
+    how_sure,
+    judge_command,
+    named_rows,
+)
 
 _UPWARDS: Final = Context(prec=12, rounding=ROUND_CEILING)
+_KEEP: Final = f"{SCORES_ARE_SECRETS[0].upper()}{SCORES_ARE_SECRETS[1:]}."
 _RULES: Final = {
     "certified": "soft scores of the difference to the shared model, exact tails",
     "paper": "symmetric scores of the signs, Chernoff's bound",
 }
 
 
-def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note: str = "") -> CaseReport:
-    """What the report on a case shows. `ledger` is the registry's after the case."""
+def report_of(
+    case: Case,
+    ledger: Ledger,
+    *,
+    suspect: Path,
+    evidence: Path,
+    note: str = "",
+    all_scores: bool = False,
+) -> CaseReport:
+    """What the report on a case shows. `ledger` is the registry's after the case.
+
+    Without `all_scores` those who are not named have no name in it and coarse scores, leads included.
+    """
     looks = ledger.investigations.items()
     before = sum((each.budget for place, each in looks if place < case.place), start=Fraction(0))
     total = ledger.setup.budget
@@ -41,7 +62,7 @@ def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note
         digest=case.investigation.suspect.hex(),
         verdict=str(case.verdict),
         sentences=_paragraphs(how_sure(case)),
-        carriers=tuple(_carrier(case, table, ledger) for table in case.tables),
+        carriers=tuple(_carrier(case, table, ledger, all_scores=all_scores) for table in case.tables),
         named=tuple(_named(each) for each in case.named),
         certificates=_certificates(case),
         registry=RegistryProof(
@@ -67,7 +88,7 @@ def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note
             ("rule", f"{case.investigation.rule}: {_RULES[case.investigation.rule]}"),
             ("assumption", f"{ASSUMPTION[0].upper()}{ASSUMPTION[1:]}."),
         ),
-        note=note,
+        note=" ".join((*([note] if note else []), *([_KEEP] if all_scores else []))),
     )
 
 
@@ -77,9 +98,9 @@ def _paragraphs(lines: list[str]) -> tuple[str, ...]:
     return tuple(" ".join(part.split("\n")) for part in joined if part.strip())
 
 
-def _carrier(case: Case, table: CarrierTable, ledger: Ledger) -> CarrierSection:
+def _carrier(case: Case, table: CarrierTable, ledger: Ledger, *, all_scores: bool) -> CarrierSection:
     named, leads = ({each.station for each in group} for group in (case.named, case.leads))
-    scores = tuple(
+    scores = [
         StationScore(
             station=station,
             score=float(score),
@@ -88,13 +109,18 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger) -> CarrierSection:
             revoked=ledger.station(station).revoked is not None,
         )
         for station, score in zip(case.stations, table.scores, strict=True)
-    )
+        if all_scores or station in named
+    ]
+    if not all_scores:
+        others = set(range(len(case.stations))) - set(named_rows(case))
+        seen = sorted((coarse(float(table.scores[i]), len(table.values)) for i in others), reverse=True)
+        scores += [StationScore(station=NAMELESS, score=score) for score in seen]
     positive, negative = table.positive, table.negative
     return CarrierSection(
         carrier=table.carrier,
         description=f"Scores of the first look at {len(table.values)} positions.",
         unit="score",
-        scores=scores,
+        scores=tuple(scores),
         threshold=float(positive.threshold) if positive.passes else None,
         candidate=table.candidate,
         opposite=-float(negative.threshold) if negative.passes else None,
@@ -151,13 +177,7 @@ def _rechecks(case: Case, suspect: Path, evidence: Path) -> tuple[Recheck, ...]:
     return (
         Recheck(
             purpose="A judge re-checks every number from the evidence file, the head and the suspect:",
-            command=f"zktrace judge {evidence.name} --head {case.evidence.head} --suspect {suspect.name}",
+            command=judge_command(case, evidence=Path(evidence.name), suspect=Path(suspect.name)),
         ),
         Recheck(purpose="The log is checked from its export:", command="zktrace log verify --export FILE"),
     )
-
-
-def summary(case: Case) -> str:
-    """One line for a table."""
-    bound = f", error at most {chance(case.investigation.budget)}" if case.named else ""
-    return f"{case.verdict}: {', '.join(case.names) or 'nobody'}{bound}"

@@ -1,12 +1,24 @@
-"""A case in words: who, on what evidence, how sure and on which assumption, and what it does not prove."""
+"""A case in words: who, on what evidence, how sure and on which assumption, and what it does not prove.
 
+A score is linear in a station's row, and suspects can be chosen: some dozens of published score tables are
+enough to solve for a row and to frame its owner. So numbers are shown of stations that are named, whose rows
+the evidence opens anyway; of all others only coarsely, and with a name only to the operator.
+"""
+
+import math
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.evidence.figures import chance, down, up
-from zktrace.tracing.case import CarrierTable, Case, Named
+from zktrace.tracing.case import CarrierTable, Case, Lead, Named
 
-SHOWN: Final = 12  # stations in a score table
+BIN: Final = 0.25  # of a standard deviation of an innocent's score: what others' scores are rounded to
 ASSUMPTION: Final = (
     "nobody who shaped the suspect knew anything of an innocent station's secret row (assumption A5a)"
 )
@@ -14,6 +26,10 @@ NOT_PROVED: Final = (
     "that the station itself published the copy: it may have been stolen from it",
     "who trained the model, or whose data it was trained on",
     "that the operator did not do it: whoever holds the code key can write any station's row",
+)
+SCORES_ARE_SECRETS: Final = (
+    "scores of stations that are not named are secrets: whoever collects some dozens of such tables can "
+    "frame a station; keep this to yourself"
 )
 _HEADLINES: Final = {
     Verdict.ATTRIBUTE: "CERTIFIED: the suspect carries the row of {names}.",
@@ -23,21 +39,21 @@ _HEADLINES: Final = {
 }
 
 
-def explain(case: Case) -> str:
-    """The verdict, for a person."""
+def explain(case: Case, *, all_scores: bool = False) -> str:
+    """The verdict, for the operator."""
     names = case.names or tuple(dict.fromkeys(each.station for each in case.leads))
     lines = [_HEADLINES[case.verdict].format(names=", ".join(names))]
     for each in case.named:
         lines.append(f"  {_on_what(each)}")
     for lead in case.leads:
         lines.append(
-            f"  {lead.station}: {lead.carrier} carrier, {lead.tail} tail, score {down(lead.score)}, "
-            f"threshold {up(lead.threshold)}"
+            f"  {lead.station}: {lead.carrier} carrier, {lead.tail} tail, "
+            f"score {_lead_score(case, lead, all_scores=all_scores)}, threshold {up(lead.threshold)}"
         )
     lines += how_sure(case)
     if case.named:
         lines += ["", "It does not prove", *(f"  - {each}." for each in NOT_PROVED)]
-    lines += ["", *score_table(case)]
+    lines += ["", *score_table(case, all_scores=all_scores)]
     return "\n".join(lines)
 
 
@@ -88,21 +104,67 @@ def how_sure(case: Case) -> list[str]:
     ]
 
 
-def score_table(case: Case) -> list[str]:
-    """Scores of the first look, the strongest stations first."""
-    order = sorted(
-        range(len(case.stations)), key=lambda i: -max(_strength(table, i) for table in case.tables)
-    )
-    width = max(len("first look"), *(len(case.stations[i]) for i in order[:SHOWN]))
-    lines = [f"{'first look':<{width}}" + "".join(f"  {table.carrier:>10}" for table in case.tables)]
-    for i in order[:SHOWN]:
-        scores = "".join(f"  {down(float(table.scores[i])):>10}" for table in case.tables)
+def score_table(case: Case, *, all_scores: bool = False) -> list[str]:
+    """Scores of the first look, the strongest stations first; of those not named how many and their range."""
+    named = range(len(case.stations)) if all_scores else named_rows(case)
+    order = sorted(named, key=lambda i: -max(_strength(table, i) for table in case.tables))
+    others = len(case.stations) - len(order)
+    rest = f"{others} not named"
+    width = max(len("first look"), len(rest), *(len(case.stations[i]) for i in order), 0)
+    lines = [f"{'first look':<{width}}" + "".join(f"  {table.carrier:>16}" for table in case.tables)]
+    for i in order:
+        scores = "".join(f"  {down(float(table.scores[i])):>16}" for table in case.tables)
         lines.append(f"{case.stations[i]:<{width}}{scores}")
-    if len(order) > SHOWN:
-        lines.append(f"... and {len(order) - SHOWN} more")
-    limits = "".join(f"  {up(table.positive.threshold):>10}" for table in case.tables)
+    if others:
+        ranges = (other_range(table, order) for table in case.tables)
+        lines.append(f"{rest:<{width}}" + "".join(f"  {f'{a:.2f} to {b:.2f}':>16}" for a, b in ranges))
+    limits = "".join(f"  {up(table.positive.threshold):>16}" for table in case.tables)
     lines.append(f"{'threshold':<{width}}{limits}")
     return lines
+
+
+def named_rows(case: Case) -> list[int]:
+    """The rows of the stations that are named."""
+    names = set(case.names)
+    return [i for i, station in enumerate(case.stations) if station in names]
+
+
+def coarse(score: float, length: int) -> float:
+    """A score of somebody who is not named, as far as it may be shown."""
+    step = BIN * math.sqrt(length)
+    return step * round(score / step)
+
+
+def other_range(table: CarrierTable, named: Sequence[int]) -> tuple[float, float]:
+    """Between what bounds the scores of all others lie, rounded outwards."""
+    step = BIN * math.sqrt(len(table.values))
+    others = np.delete(table.scores, list(named))
+    return step * math.floor(others.min() / step), step * math.ceil(others.max() / step)
+
+
+def judge_command(case: Case, *, evidence: Path, suspect: Path) -> str:
+    """What re-checks a case, to be pasted into a shell."""
+    head = case.evidence.head
+    return f"zktrace judge {quoted(evidence)} --head {head} --suspect {quoted(suspect)}"
+
+
+def quoted(path: Path) -> str:
+    """A path as one word of a shell's line, whatever its name is; bash spells what cannot be printed."""
+    name = str(path) if not str(path).startswith("-") else f"./{path}"
+    if name.isprintable():
+        return shlex.quote(name)
+    spelled = (
+        chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
+        for byte in os.fsencode(name)
+    )
+    return f"$'{''.join(spelled)}'"
+
+
+def _lead_score(case: Case, lead: Lead, *, all_scores: bool) -> str:
+    if all_scores:
+        return down(lead.score)
+    length = next(len(table.values) for table in case.tables if table.carrier == lead.carrier)
+    return f"about {coarse(float(lead.score), length):.2f}"
 
 
 def _strength(table: CarrierTable, i: int) -> float:
