@@ -81,7 +81,7 @@ def named(state: Any) -> set[int]:
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     taken = set(inspect.signature(FeatureReader).parameters)
-    assert taken == {"seed", "probes", "profile", "reference", "build"}
+    assert taken == {"seed", "probes", "profile", "reference", "build", "dimension"}
 
 
 def test_the_reading_is_the_formula() -> None:

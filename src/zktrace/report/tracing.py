@@ -29,8 +29,18 @@ _RULES: Final = {
 }
 
 
-def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note: str = "") -> CaseReport:
-    """What the report on a case shows. `ledger` is the registry's after the case."""
+def report_of(
+    case: Case,
+    ledger: Ledger,
+    *,
+    suspect: Path,
+    evidence: Path,
+    note: str = "",
+    option: str = "--suspect",
+) -> CaseReport:
+    """What the report on a case shows. `ledger` is the registry's after the case; `option` is how a judge
+    is given the suspect.
+    """
     looks = ledger.investigations.items()
     before = sum((each.budget for place, each in looks if place < case.place), start=Fraction(0))
     total = ledger.setup.budget
@@ -59,7 +69,7 @@ def report_of(case: Case, ledger: Ledger, *, suspect: Path, evidence: Path, note
             spent_here=float(spent),
             remaining=float(total - before - spent),
         ),
-        rechecks=_rechecks(case, suspect, evidence),
+        rechecks=_rechecks(case, f"{option} {suspect.name}", evidence),
         not_proved=tuple(f"{each[0].upper()}{each[1:]}." for each in NOT_PROVED) if case.named else (),
         facts=(
             ("release", case.investigation.release),
@@ -86,7 +96,7 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger) -> CarrierSection:
     positive, negative = table.positive, table.negative
     return CarrierSection(
         carrier=table.carrier,
-        description=f"Scores of the first look at {len(table.values)} positions.",
+        description=f"Scores of the first stage at {len(table.values)} positions.",
         unit="score",
         scores=scores,
         threshold=float(positive.threshold) if positive.passes else None,
@@ -97,7 +107,8 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger) -> CarrierSection:
 
 
 def _named(each: Named) -> NamedStation:
-    look = "first look" if each.stage == 1 else f"look {each.stage}, without the rows named before"
+    look = "first stage" if each.stage == 1 else f"stage {each.stage}, without the rows named before"
+    look += "" if each.alignment == "identity" else f", aligned by {each.alignment}"
     limit = up(each.certificate.threshold)
     words = f"{each.carrier} carrier, {look}: score {down(each.score)}, threshold {limit}"
     return NamedStation(station=each.station, bound=float(each.bound), evidence=words)
@@ -139,13 +150,13 @@ def _bound(found: Certificate) -> float:
     return min(1.0, float(_UPWARDS.multiply(small, Decimal(found.recipients))))
 
 
-def _rechecks(case: Case, suspect: Path, evidence: Path) -> tuple[Recheck, ...]:
+def _rechecks(case: Case, given: str, evidence: Path) -> tuple[Recheck, ...]:
     if not case.named:
         return ()
     return (
         Recheck(
             purpose="A judge re-checks every number from the evidence file, the head and the suspect:",
-            command=f"zktrace judge {evidence.name} --head {case.evidence.head} --suspect {suspect.name}",
+            command=f"zktrace judge {evidence.name} --head {case.evidence.head} {given}",
         ),
         Recheck(purpose="The log is checked from its export:", command="zktrace log verify --export FILE"),
     )

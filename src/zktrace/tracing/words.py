@@ -4,6 +4,7 @@ from typing import Final
 
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.evidence.figures import chance, down, up
+from zktrace.registry.records import IDENTITY
 from zktrace.tracing.case import CarrierTable, Case, Named
 
 SHOWN: Final = 12  # stations in a score table
@@ -35,6 +36,7 @@ def explain(case: Case) -> str:
             f"threshold {up(lead.threshold)}"
         )
     lines += how_sure(case)
+    lines += [f"  {alignment}: {reason}" for alignment, reason in case.failed]
     if case.named:
         lines += ["", "It does not prove", *(f"  - {each}." for each in NOT_PROVED)]
     lines += ["", *score_table(case)]
@@ -42,20 +44,24 @@ def explain(case: Case) -> str:
 
 
 def _on_what(named: Named) -> str:
-    look = "" if named.stage == 1 else f" at look {named.stage}, without the rows named before"
+    stage = "" if named.stage == 1 else f" at stage {named.stage}, without the rows named before"
     return (
-        f"{named.station}: {named.carrier} carrier, score {down(named.score)}, "
-        f"threshold {up(named.certificate.threshold)}{look}"
+        f"{named.station}: {named.carrier} carrier{_read_how(named.alignment)}, score {down(named.score)}, "
+        f"threshold {up(named.certificate.threshold)}{stage}"
     )
 
 
+def _read_how(alignment: str) -> str:
+    return "" if alignment == IDENTITY else f" aligned by {alignment}"
+
+
 def _bounds(case: Case) -> list[str]:
-    """What each threshold is worth, once for each look and carrier."""
-    looks = {(each.stage, each.carrier): each.bound for each in case.named}
+    """What each threshold is worth, once for each stage and carrier."""
+    stages = {(each.stage, each.carrier): each.bound for each in case.named}
     return [
-        f"  look {stage}, {carrier}: probability that some innocent is beyond the threshold: "
+        f"  stage {stage}, {carrier}: probability that some innocent is beyond the threshold: "
         f"at most {chance(bound)}"
-        for (stage, carrier), bound in looks.items()
+        for (stage, carrier), bound in stages.items()
     ]
 
 
@@ -65,6 +71,7 @@ def how_sure(case: Case) -> list[str]:
     if case.named:
         lines = [
             *_bounds(case),
+            *_declared(case),
             "",
             f"The probability that this investigation names any innocent of {stations} is at most "
             f"{chance(case.investigation.budget)},",
@@ -72,7 +79,7 @@ def how_sure(case: Case) -> list[str]:
         ]
         if case.named[-1].stage > 1:
             lines.append(
-                "The second look and later ones also assume that innocents' rows are independent of the "
+                "The second stage and later ones also assume that innocents' rows are independent of the "
                 "colluders' rows and the suspect together."
             )
         return lines
@@ -83,18 +90,31 @@ def how_sure(case: Case) -> list[str]:
         ]
     return [
         "",
+        *_declared(case),
         f"All {stations} were scored (thresholds for {chance(case.level)}). It does not mean that no copy "
         "leaked: a mark may have been erased.",
     ]
 
 
+def _declared(case: Case) -> list[str]:
+    """How the budget was divided, where there was more than one way to read the suspect."""
+    looks = case.investigation.looks
+    if len(looks) < 2:
+        return []
+    plan = ", ".join(f"{'+'.join(each.carriers)} {each.alignment} {each.share}" for each in looks)
+    return [f"  looks on record beforehand and their shares of the budget: {plan}"]
+
+
 def score_table(case: Case) -> list[str]:
-    """Scores of the first look, the strongest stations first."""
+    """Scores of the first stage of the look that decided, the strongest stations first."""
+    if not case.tables:
+        return ["nothing could be read"]
     order = sorted(
         range(len(case.stations)), key=lambda i: -max(_strength(table, i) for table in case.tables)
     )
-    width = max(len("first look"), *(len(case.stations[i]) for i in order[:SHOWN]))
-    lines = [f"{'first look':<{width}}" + "".join(f"  {table.carrier:>10}" for table in case.tables)]
+    title = "first stage" if case.look.alignment == IDENTITY else case.look.alignment
+    width = max(len(title), *(len(case.stations[i]) for i in order[:SHOWN]))
+    lines = [f"{title:<{width}}" + "".join(f"  {table.carrier:>10}" for table in case.tables)]
     for i in order[:SHOWN]:
         scores = "".join(f"  {down(float(table.scores[i])):>10}" for table in case.tables)
         lines.append(f"{case.stations[i]:<{width}}{scores}")
