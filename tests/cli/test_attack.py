@@ -8,7 +8,7 @@ import pytest
 
 from dispatch.small import arrays, model_file
 from zktrace.cli.app import run
-from zktrace.models import model_digest, open_model
+from zktrace.models import model_digest, open_model, save_model
 
 
 @pytest.fixture
@@ -73,3 +73,55 @@ def test_bad_input_is_one_line(
     assert words in shown.err
     assert shown.err.count("\n") == 1
     assert not Path("c.safetensors").exists()
+
+
+@pytest.fixture
+def network(here: Path) -> Path:
+    pytest.importorskip("torch", reason="torch is not installed")
+    from attacks.lived import lived
+
+    save_model(here / "n.safetensors", lived(width=4))
+    return here
+
+
+@pytest.mark.parametrize(
+    ("command", "new"),
+    [
+        (["rescale", "--spread", "0.5", "--norms"], set()),
+        (["rescale", "--features", "--seed", "2"], set()),
+        (["permute", "--features"], set()),
+        (["isometry", "--seed", "5"], {"fc.weight"}),
+    ],
+)
+def test_a_network_becomes_another(
+    network: Path, capsys: pytest.CaptureFixture[str], command: list[str], new: set[str]
+) -> None:
+    assert run(["attack", *command, "n.safetensors", "--out", "c.safetensors", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    before, after = open_model("n.safetensors"), open_model("c.safetensors")
+    assert facts["attack"] == command[0]
+    assert set(after) - set(before) == new
+    assert model_digest(after) != model_digest(before)
+    assert run(["attack", *command, "a.safetensors", "--out", "d.safetensors"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_student_is_distilled_and_taken_up(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from zktrace.learning.presets import preset_text
+
+    text = preset_text("smoke")
+    samples = next(line for line in text.splitlines() if line.startswith("samples"))
+    Path("tiny.toml").write_text(text.replace(samples, "samples = 300", 1))
+    command = ["attack", "distill", "n.safetensors", "--data", "tiny.toml", "--samples", "64"]
+    command += ["--objective", "logits", "--epochs", "2", "--batch-size", "32", "--json"]
+    assert run([*command, "--out", "s.safetensors", "--checkpoint", "run.safetensors"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert set(open_model("s.safetensors")) == set(open_model("n.safetensors"))
+    assert run([*command, "--out", "t.safetensors", "--checkpoint", "run.safetensors"]) == 0
+    assert json.loads(capsys.readouterr().out)["digest"] == facts["digest"]
+    assert run([*command, "--out", "s.safetensors"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert run([*command, "--samples", "100000", "--out", "u.safetensors"]) == 2
+    assert "samples for the leaker" in capsys.readouterr().err
+    assert run([*command, "--objective", "dreams", "--out", "u.safetensors"]) == 2
+    assert "must be one of" in capsys.readouterr().err

@@ -27,10 +27,15 @@ def public_key(label: str) -> PublicKey:
     return SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label)).public
 
 
-def operator(root: Path, *stations: str) -> Workspace:
+def operator(
+    root: Path,
+    *stations: str,
+    shapes: tuple[CodeShape, ...] = SHAPES,
+    budget: Fraction = Fraction(1, 100),
+) -> Workspace:
     """A workspace with enrolled stations and the same code key every time."""
     with patch.object(CodeKey, "generate", lambda: CodeKey(secret=bytes(range(32)))):
-        made = Workspace.create(root, title="a federation", budget=Fraction(1, 100), carriers=SHAPES)
+        made = Workspace.create(root, title="a federation", budget=budget, carriers=shapes)
     for name in stations:
         enrol(made.registry, made.custody, station=name, public=public_key(name))
     return made

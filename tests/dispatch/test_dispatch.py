@@ -225,7 +225,9 @@ def test_damaged_releases_are_refused(place: Workspace) -> None:
     [
         ({"carriers": ()}, "each once"),
         ({"carriers": ("weight", "weight")}, "each once"),
-        ({"carriers": ("output",)}, "each once"),
+        ({"carriers": ("sound",)}, "each once"),
+        ({"carriers": ("output",)}, "--proxy"),
+        ({"carriers": ("output",), "profile": "paper"}, "informed only"),
         ({"carriers": ("weight",), "profile": "paper"}, "--proxy"),
         ({"carriers": ("feature",)}, "--proxy"),
         ({"carriers": ("weight",), "name": "../x"}, "no release name"),

@@ -12,14 +12,23 @@ from tracing.small import LAYERS, Federation, federation, wild
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft, sums
 from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence
-from zktrace.evidence import Accused, Evidence, Naming, RowOpening, Stage
+from zktrace.evidence import Accused, Evidence, LookClaim, Naming, RowOpening, Stage
 from zktrace.judge import STEPS, Judgement, Policy, judge
 from zktrace.judge.scoring import look
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.bindings import readout_digest
 from zktrace.registry.log import Head
-from zktrace.registry.records import CarrierCode, Dispatch, Enrolment, Investigation, Record, Release, Setup
+from zktrace.registry.records import (
+    CarrierCode,
+    Dispatch,
+    Enrolment,
+    Investigation,
+    Record,
+    Release,
+    Setup,
+    planned,
+)
 from zktrace.tracing import Case
 
 EASY = Policy(min_length=64)
@@ -174,7 +183,7 @@ def test_a_wild_readout_under_a_forged_log_is_only_rejected(own: Federation, cas
         look(wild(128)[which], code.biases, code.rows([1, 2]), rule="certified", tail="positive")
 
 
-def test_nobody_is_named_at_two_looks(own: Federation, case: Case) -> None:
+def test_nobody_is_named_at_two_stages(own: Federation, case: Case) -> None:
     stages = case.evidence.findings.stages * 2
     twice = replace(case.evidence, findings=replace(case.evidence.findings, stages=stages))
     with pytest.raises(MalformedEvidence, match="once each"):
@@ -185,7 +194,8 @@ def restated(evidence: Evidence, values: np.ndarray) -> Evidence:
     """The same claims on another readout."""
     carriers = (replace(evidence.carriers[0], readout=values.astype(">f8").tobytes()),)
     claims = (replace(evidence.findings.carriers[0], readout=readout_digest(values)),)
-    return replace(evidence, carriers=carriers, findings=replace(evidence.findings, carriers=claims))
+    looks = (*evidence.findings.looks[:-1], LookClaim(carriers=claims))
+    return replace(evidence, carriers=carriers, findings=replace(evidence.findings, looks=looks))
 
 
 def test_another_suspect_is_refused(own: Federation, case: Case) -> None:
@@ -296,7 +306,14 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
         (at_enrolment, replace(enrolment, row=6), 4),
         (case.place, replace(investigation, recipients=2), 4),
         (case.place, replace(investigation, recipients=3), 7),
-        (case.place, replace(investigation, carriers=("weight", "feature")), 4),
+        (
+            case.place,
+            replace(investigation, carriers=("weight", "feature"), looks=planned(("weight", "feature"))),
+            4,
+        ),
+        (case.place, replace(investigation, carriers=("weight", "feature")), 2),  # no look at one of them
+        (case.place, replace(investigation, looks=()), 2),
+        (case.place, replace(investigation, looks=planned(("weight",), [("channels", "weight")])), 7),
         (case.place, replace(investigation, rule="paper"), 4),
         (case.place, replace(investigation, budget=Fraction(1, 500)), 4),
         (case.place, replace(investigation, budget=Fraction(0)), 8),

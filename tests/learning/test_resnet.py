@@ -9,6 +9,7 @@ from torch import nn
 
 from learning.synthetic import narrow, same
 from zktrace.errors import InputError
+from zktrace.learning.backbone import backbone_of
 from zktrace.learning.resnet import ResNet, resnet18, resnet34
 from zktrace.learning.states import load_state, state_of
 from zktrace.models import open_model, save_model
@@ -104,6 +105,32 @@ def test_a_checkpoint_with_a_head_fits(tmp_path: Path) -> None:
     save_model(path, state_of(source) | extra)
     load_state(target, open_model(path))
     assert same(state_of(source), state_of(target))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_last_layer_is_part_of_a_suspect(bias: bool) -> None:
+    """Its outputs are then the features; without it, or passed over, they are what is pooled."""
+    rng = np.random.default_rng(3)
+    state, images = state_of(narrow(1)), torch.from_numpy(rng.standard_normal((3, 4, 32, 32))).float()
+    head = {"fc.weight": rng.standard_normal((10, 32)).astype(np.float32)}
+    head |= {"fc.bias": rng.standard_normal(10).astype(np.float32)} if bias else {}
+    model, plain = backbone_of(state | head), backbone_of(state)
+    assert (model.features, plain.features) == (10, 32)
+    expected = plain(images).detach().numpy() @ head["fc.weight"].T + head.get("fc.bias", 0)
+    assert model(images).detach().numpy() == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    assert same(state_of(model), state | head)
+    assert same(state_of(backbone_of(state | head, head=False)), state)
+
+
+@pytest.mark.parametrize("shape", [(10, 31), (0, 32), (32,), (2, 32, 1)])
+def test_a_last_layer_that_does_not_fit_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"'fc\.weight' has shape"):
+        backbone_of(state_of(narrow()) | {"fc.weight": np.zeros(shape, np.float32)})
+    with pytest.raises(InputError, match=r"'fc\.weight' has numbers that are not finite"):
+        backbone_of(state_of(narrow()) | {"fc.weight": np.full((3, 32), np.inf, np.float32)})
+    bad = {"fc.weight": np.zeros((3, 32), np.float32), "fc.bias": np.zeros(4, np.float32)}
+    with pytest.raises(InputError, match=r"'fc\.bias' has shape"):
+        backbone_of(state_of(narrow()) | bad)
 
 
 def test_a_state_is_a_copy() -> None:

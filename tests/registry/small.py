@@ -17,6 +17,7 @@ from zktrace.registry.records import (
     Revocation,
     Setup,
     Verdict,
+    planned,
 )
 from zktrace.registry.registry import Registry
 
@@ -76,6 +77,7 @@ def investigation(
         rule="certified",
         budget=budget,
         recipients=recipients,
+        looks=planned(carriers),
     )
 
 

@@ -16,7 +16,7 @@ from zktrace.evidence.figures import down
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import centred
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.records import Investigation, Release, Revocation
+from zktrace.registry.records import Investigation, Release, Revocation, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module
@@ -56,6 +56,7 @@ def test_the_look_is_on_record_before_anything_is_scored(monkeypatch: pytest.Mon
         rule="certified",
         budget=Fraction(1, 1000),
         recipients=6,
+        looks=planned(("weight",)),
     )
     assert seen == [expected]
     verdict = own.registry.entries()[-1].record

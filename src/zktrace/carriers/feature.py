@@ -19,10 +19,10 @@ from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from zktrace.carriers.last_stage import head, heads, only_convolutions, trunks
 from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
@@ -38,7 +38,6 @@ from zktrace.readouts.weight import Profile, check_reference, finite, less_refer
 
 LABEL: Final = "feature"
 _FEATURES: Final = 512  # of a ResNet-18 of full width
-_CHUNK: Final = 256  # images at a time where nothing is trained
 
 Build = Callable[[Arrays], ResNet]
 
@@ -66,8 +65,8 @@ class FeatureReader:
     probes: Images
     profile: Profile
     reference: Floats | None = None  # the shared model's own projections; informed reading is less these
-    dimension: int | None = None  # the shared model's number of features; None: any
     build: Build = backbone_of
+    dimension: int | None = None  # of the release's features; None: the model's own
 
     def __post_init__(self) -> None:
         check_probes(self.probes)
@@ -75,24 +74,44 @@ class FeatureReader:
 
     def project(self, arrays: Arrays) -> Floats:
         """<v_b, f(p_b)> of one model alone. Of the shared model, they are the reference."""
-        model = self.build(plain(arrays))
-        if model.channels != self.probes.shape[1]:
+        return self.project_features(self.features(arrays, self.probes))
+
+    def features(self, arrays: Arrays, images: Images) -> Floats:
+        """What a model makes of images: of probes, or of others that it is aligned on."""
+        model = self.build(_embedding(plain(arrays), self.dimension))
+        if model.channels != images.shape[1]:
             raise InputError(
-                f"the model takes images of {model.channels} channels, the probes have {self.probes.shape[1]}"
+                f"the model takes images of {model.channels} channels, the probes have {images.shape[1]}"
             )
-        if self.dimension not in (None, model.features):
-            raise InputError(f"the model has {model.features} features, the release's has {self.dimension}")
-        features = embed(model, self.probes).astype(np.float64)
-        directions = feature_directions(self.seed, length=len(features), dimension=model.features)
+        return embed(model, images).astype(np.float64)
+
+    def project_features(self, features: Floats) -> Floats:
+        """<v_b, feature b> for features of the probes, maybe aligned ones."""
+        wanted = (len(self.probes), self.dimension or features.shape[1])
+        if features.shape != wanted:
+            raise InputError(f"features of shape {features.shape}, the release's are of shape {wanted}")
+        directions = feature_directions(self.seed, length=len(features), dimension=features.shape[1])
         parts = [
             np.einsum("bd,bd->b", block, features[first : first + len(block)])
             for first, block in directions.blocks()
         ]
         return finite(np.concatenate(parts))
 
+    def read_features(self, features: Floats) -> Floats:
+        """The readout of a suspect with these features of the probes."""
+        return less_reference(self.project_features(features), self.profile, self.reference)
+
     def read(self, arrays: Arrays) -> Floats:
         """The readout of a suspect."""
         return less_reference(self.project(arrays), self.profile, self.reference)
+
+
+def _embedding(arrays: Arrays, dimension: int | None) -> Arrays:
+    """A suspect without its classifier: a last layer counts only if it gives as many features as wanted."""
+    head = arrays.get("fc.weight")
+    if head is None or (head.ndim == 2 and head.shape[0] == (dimension or head.shape[1])):
+        return arrays
+    return {name: value for name, value in arrays.items() if not name.startswith("fc.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +131,23 @@ class FeatureConfig:
             raise InputError("margin, weight and learning rate of a feature mark must be positive numbers")
         if min(self.passes, self.batch_size, self.beside) < 1:
             raise InputError("passes, batch size and other images of a feature mark must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureMark:
+    """A word as a loss on the features of probes."""
+
+    probes: Tensor  # what the last stage is given
+    signed: Tensor  # directions, each with the sign of its bit
+    origin: Tensor  # the shared model's projections on them
+    margin: float
+    batch_size: int
+    weight: float
+
+    def missed(self, chosen: Tensor, features: Tensor) -> Tensor:
+        """How far the chosen probes are from the margin."""
+        gain = (self.signed[chosen] * features).sum(dim=1) - self.origin[chosen]
+        return functional.smooth_l1_loss(gain / self.margin, torch.ones(len(chosen)))
 
 
 class FeatureWriter:
@@ -135,8 +171,8 @@ class FeatureWriter:
         model = backbone_of(self._shared)
         directions = feature_directions(seed, length=len(probes), dimension=model.features)
         self._directions = torch.from_numpy(directions.block(0, len(probes))).float()
-        self._targets = _heads(model, self._paths[1])
-        self._origin = (self._directions * _heads(model, self._paths[0])).sum(dim=1)
+        self._targets = heads(model, self._paths[1])
+        self._origin = (self._directions * heads(model, self._paths[0])).sum(dim=1)
         self._unit = float(self._origin.std())
         if not self._unit > 0:
             raise InputError("the shared model gives all probes the same features")
@@ -145,7 +181,7 @@ class FeatureWriter:
     def _paths(self) -> tuple[Tensor, Tensor]:
         """What the last stage of the shared model is given, for probes and for other images."""
         model = backbone_of(self._shared)
-        return _trunks(model, self._probes), _trunks(model, self._beside)
+        return trunks(model, self._probes), trunks(model, self._beside)
 
     def write(
         self,
@@ -159,29 +195,38 @@ class FeatureWriter:
         if word.shape != (len(self._probes),) or not np.isin(word, (0, 1)).all():
             raise InputError(f"a word of shape {word.shape} for {len(self._probes)} probes")
         model = backbone_of(self._shared if start is None else plain(start))
-        probes, beside = self._paths if start is None else _both_trunks(model, self._probes, self._beside)
-        signs = torch.from_numpy(2.0 * word - 1.0).float()
-        signed, origin = self._directions * signs[:, None], self._origin * signs
-        with _only_convolutions(model.layer4) as trained:
-            marks = (probes, signed, origin)
-            self._train(model, trained, marks=marks, beside=beside, rng=rng, progress=progress)
+        beside = self._paths[1] if start is None else trunks(model, self._beside)
+        mark = self.mark(word, None if start is None else model)
+        with only_convolutions(model.layer4) as trained:
+            self._train(model, trained, mark=mark, beside=beside, rng=rng, progress=progress)
         return state_of(model)
+
+    def mark(self, word: Words, start: ResNet | None = None) -> FeatureMark:
+        """What a copy that begins at `start` (by default the shared model) is trained towards."""
+        signs = torch.from_numpy(2.0 * word - 1.0).float()
+        return FeatureMark(
+            probes=self._paths[0] if start is None else trunks(start, self._probes),
+            signed=self._directions * signs[:, None],
+            origin=self._origin * signs,
+            margin=self.config.margin * self._unit,
+            batch_size=self.config.batch_size,
+            weight=self.config.weight,
+        )
 
     def _train(
         self,
         model: ResNet,
         trained: list[nn.Parameter],
         *,
-        marks: tuple[Tensor, Tensor, Tensor],
+        mark: FeatureMark,
         beside: Tensor,
         rng: np.random.Generator,
         progress: Callable[[float], None] | None,
     ) -> None:
         config = self.config
-        probes, signed, origin = marks
+        probes = mark.probes
         rate = config.learning_rate * _FEATURES / model.features
         optimizer = torch.optim.Adam(trained, lr=rate)
-        ones = torch.ones(config.batch_size)
         count = len(probes)
         steps = config.passes * -(-count // config.batch_size)
         others = min(config.beside, len(beside))
@@ -193,9 +238,8 @@ class FeatureWriter:
                 near = torch.from_numpy(rng.choice(len(beside), others, replace=False))
                 for group in optimizer.param_groups:
                     group["lr"] = cosine(rate, step, steps)
-                features = _head(model, torch.cat([probes[chosen], beside[near]]))
-                gain = (signed[chosen] * features[: len(chosen)]).sum(dim=1) - origin[chosen]
-                missed = functional.smooth_l1_loss(gain / (config.margin * self._unit), ones[: len(chosen)])
+                features = head(model, torch.cat([probes[chosen], beside[near]]))
+                missed = mark.missed(chosen, features[: len(chosen)])
                 moved = (features[len(chosen) :] - self._targets[near]).square().mean() / self._unit**2
                 optimizer.zero_grad()
                 (config.weight * missed + moved).backward()  # type: ignore[no-untyped-call]
@@ -235,57 +279,6 @@ class FeatureHinge:
             features = model(batch(self._probes, chosen))
         values = (self._signed[torch.from_numpy(chosen)] * features).sum(dim=1)
         return functional.relu(self._margin - values).mean()
-
-
-def _trunk(model: ResNet, x: Tensor) -> Tensor:
-    """From images to the input of the last stage."""
-    x = x.contiguous(memory_format=model.layout)
-    x = functional.relu(model.bn1(model.conv1(x)))
-    x = functional.max_pool2d(x, 3, stride=2, padding=1)
-    x = model.layer3(model.layer2(model.layer1(x)))
-    return x
-
-
-def _head(model: ResNet, x: Tensor) -> Tensor:
-    """From the input of the last stage to features."""
-    features: Tensor = model.layer4(x).mean(dim=(2, 3))
-    return features
-
-
-def _trunks(model: ResNet, images: Images) -> Tensor:
-    with torch.no_grad():
-        places: list[NDArray[np.int64]] = [
-            np.arange(first, min(first + _CHUNK, len(images))) for first in range(0, len(images), _CHUNK)
-        ]
-        return torch.cat([_trunk(model, batch(images, chosen)) for chosen in places])
-
-
-def _both_trunks(model: ResNet, probes: Images, beside: Images) -> tuple[Tensor, Tensor]:
-    return _trunks(model, probes), _trunks(model, beside)
-
-
-def _heads(model: ResNet, inputs: Tensor) -> Tensor:
-    with torch.no_grad():
-        return torch.cat([_head(model, part) for part in torch.split(inputs, _CHUNK)])
-
-
-@contextmanager
-def _only_convolutions(stage: nn.Module) -> Iterator[list[nn.Parameter]]:
-    """The convolutions of a stage, which alone have gradients inside the block."""
-    norms = {
-        id(each)
-        for module in stage.modules()
-        if isinstance(module, nn.BatchNorm2d)
-        for each in module.parameters()
-    }
-    trained = [each for each in stage.parameters() if id(each) not in norms]
-    for each in stage.parameters():
-        each.requires_grad_(id(each) not in norms)
-    try:
-        yield trained
-    finally:
-        for each in stage.parameters():
-            each.requires_grad_(True)
 
 
 @contextmanager

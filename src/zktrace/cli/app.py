@@ -25,6 +25,7 @@ from zktrace.cli import (
     dispatch,
     model,
     output,
+    probes,
     registry,
     report,
     study,
@@ -56,6 +57,7 @@ app.command("revoke")(registry.revoke)
 app.command("release")(dispatch.release)
 app.command("dispatch")(dispatch.dispatch)
 app.add_typer(attack.app, name="attack")
+app.add_typer(probes.app, name="probes")
 app.command("attribute")(attribute.attribute)
 app.command("train")(train.train)
 app.command("report")(report.report)

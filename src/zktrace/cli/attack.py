@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zktrace.cli.output import Json, emit
-from zktrace.errors import InputError
+from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from zktrace.federation.spec import RunSpec
     from zktrace.models import ModelState
 
 app = typer.Typer(
@@ -152,6 +156,145 @@ def finetune(
             progress=lambda report: progress(f"episode {report.episode}", 1.0),
         )
     _save(out, done, "finetune", [source], force=force, as_json=as_json)
+
+
+@app.command("rescale")
+def rescale(
+    source: Source,
+    out: Out,
+    spread: Annotated[float, typer.Option("--spread", help="Deviation of the factors' logarithms.")] = 1.0,
+    norms: Annotated[
+        bool, typer.Option("--norms", help="Inside BatchNorm layers too: filters, statistics, signs.")
+    ] = False,
+    features: Annotated[bool, typer.Option("--features", help="Features too, which changes them.")] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Scale channels where they are written, and back where they are read: outputs stay, scales do not."""
+    import numpy as np
+
+    from zktrace.attacks.rewrite import rescale as rescale_state
+
+    rng = np.random.default_rng(seed)
+    done = rescale_state(_open(source), rng, spread=spread, features=features, norms=norms)
+    _save(out, done, "rescale", [source], force=force, as_json=as_json)
+
+
+@app.command("permute")
+def permute(
+    source: Source,
+    out: Out,
+    features: Annotated[
+        bool, typer.Option("--features", help="Features too, which puts them in another order.")
+    ] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Put channels in another order, consistently: outputs stay."""
+    import numpy as np
+
+    from zktrace.attacks.rewrite import permute as permute_state
+
+    done = permute_state(_open(source), np.random.default_rng(seed), features=features)
+    _save(out, done, "permute", [source], force=force, as_json=as_json)
+
+
+@app.command("isometry")
+def isometry(source: Source, out: Out, seed: Seed = 0, force: Force = False, as_json: Json = False) -> None:
+    """Rotate the features at random by a last layer: distances stay, coordinates do not."""
+    import numpy as np
+
+    from zktrace.attacks.isometry import isometry as rotate
+
+    done = rotate(_open(source), np.random.default_rng(seed))
+    _save(out, done, "isometry", [source], force=force, as_json=as_json)
+
+
+@app.command("distill")
+def distill(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="IN...", help="The teacher's copy; several teach their mean.")
+    ],
+    out: Out,
+    data: Annotated[str, typer.Option("--data", help="Preset or TOML: the leaker's images.")] = "smoke",
+    objective: Annotated[
+        str, typer.Option("--objective", help="features, logits, or labels (no teacher: the control).")
+    ] = "features",
+    depth: Annotated[int, typer.Option("--depth", help="Of the student: 18 or 34.")] = 18,
+    width: Annotated[int, typer.Option("--width", min=0, help="Of the student; 0: the teacher's.")] = 0,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How many.")] = 20,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=2, help="Images a step.")] = 128,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of Adam, annealed to 0.")] = 1e-3,
+    samples: Annotated[int, typer.Option("--samples", min=0, help="The leaker's images; 0: all.")] = 0,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Saved after every epoch; taken up if it exists.")
+    ] = None,
+    cifar10: Annotated[
+        Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the data.")] = 42,
+    student_seed: Annotated[int, typer.Option("--student-seed", min=0, help="Of the student.")] = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Train a fresh student on a copy's outputs, on a run's training data less the server's own samples."""
+    import numpy as np
+
+    from zktrace.attacks.distill import DistillConfig
+    from zktrace.attacks.distill import distill as train_student
+    from zktrace.cli.progress import named_progress
+    from zktrace.federation.spec import RunSpec
+    from zktrace.federation.workers import single_threaded
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+
+    config = DistillConfig(
+        objective=objective,
+        depth=depth,
+        width=width,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+    )
+    if out.exists() and not force:
+        raise Refused(f"{out}: exists already (--force replaces it)")
+    teachers = [_open(source) for source in sources]
+    spec = RunSpec(preset=load_preset(data), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+    images, labels = _leakers(spec, samples=samples, rng=np.random.default_rng([student_seed, 10]))
+    with single_threaded(), named_progress("epochs", epochs) as progress:
+        done = train_student(
+            teachers,
+            images,
+            labels,
+            config,
+            np.random.default_rng([student_seed, 11]),
+            checkpoint=checkpoint,
+            resume=True,
+            progress=lambda report: progress(f"epoch {report.epoch}", 1.0),
+        )
+    _save(out, done, "distill", sources, force=force, as_json=as_json)
+
+
+def _leakers(
+    spec: "RunSpec", *, samples: int, rng: "np.random.Generator"
+) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+    """Training samples that are not the server's: probes are drawn from the server's alone."""
+    import numpy as np
+
+    from zktrace.dispatch.proxy import proxy_pool
+    from zktrace.federation.spec import load_data
+
+    dataset, plan = load_data(spec)
+    found = plan.split.train
+    if not len(plan.split.validation):  # the server's samples are some of the training part
+        servers = {image.tobytes() for image in np.asarray(proxy_pool(spec).images)}
+        kept = [image.tobytes() not in servers for image in dataset.take(found)[0]]
+        found = found[np.array(kept)]
+    if samples > len(found):
+        raise InputError(f"{samples} samples for the leaker: there are {len(found)}")
+    return dataset.take(np.sort(rng.permutation(found)[: samples or None]))
 
 
 def _open(path: Path) -> "ModelState":

@@ -22,7 +22,9 @@ class CarrierName(StrEnum):
 
     WEIGHT = "weight"
     FEATURE = "feature"
-    BOTH = "both"
+    OUTPUT = "output"
+    BOTH = "both"  # weight and feature
+    ALL = "all"
 
 
 class ProfileName(StrEnum):
@@ -72,7 +74,8 @@ def release(
         from zktrace.dispatch.proxy import proxy_pool
 
         pool = proxy_pool(_spec(proxy, cifar10, seed))
-    carriers = ("weight", "feature") if carrier is CarrierName.BOTH else (carrier.value,)
+    several = {CarrierName.BOTH: ("weight", "feature"), CarrierName.ALL: ("weight", "feature", "output")}
+    carriers = several.get(carrier, (carrier.value,))
     made = make_release(place, model, carriers=carriers, profile=profile.value, name=name, pool=pool)
     folder = release_folder(place, made.name).path
     facts = {
@@ -88,7 +91,7 @@ def release(
     emit(
         facts,
         as_json=as_json,
-        text=f"{made.name}  {' and '.join(carriers)} carrier, {profile.value} profile\n{made.model.hex()}",
+        text=f"{made.name}  {' + '.join(carriers)} carrier, {profile.value} profile\n{made.model.hex()}",
     )
 
 

@@ -59,7 +59,9 @@ def init(
     ] = "0.01",
     carrier: Annotated[
         list[str] | None,
-        typer.Option("--carrier", help="Where copies carry their rows: weight, feature (default: both)."),
+        typer.Option(
+            "--carrier", help="Where copies may carry their rows: weight, feature, output (default: all)."
+        ),
     ] = None,
     database: Annotated[
         str | None,

@@ -13,12 +13,12 @@ from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
 from zktrace.errors import Error, InputError, Refused
 
 if TYPE_CHECKING:
+    from zktrace.dispatch.reading import Reading
     from zktrace.judge import Judgement
-    from zktrace.models import ModelState
     from zktrace.registry.ledger import Ledger
     from zktrace.registry.records import Release
     from zktrace.registry.workspace import Workspace
-    from zktrace.tracing import Case, Readout
+    from zktrace.tracing import Case
 
 LEAD = 3
 NOTHING = 4
@@ -29,15 +29,27 @@ class CarrierChoice(StrEnum):
 
     WEIGHT = "weight"
     FEATURE = "feature"
+    OUTPUT = "output"
     BOTH = "both"
+    ALL = "all"
 
 
 def trace(
-    suspect: Annotated[Path, typer.Argument(help="The leaked model: safetensors, npz or torch zip.")],
+    suspect: Annotated[
+        Path | None, typer.Argument(help="The leaked model: safetensors, npz or torch zip.")
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option("--scores", help="Instead: what a model that can only be queried said of the probes."),
+    ] = None,
     carrier: Annotated[
         CarrierChoice | None,
         typer.Option("--carrier", help="Where to read it (default: wherever copies are marked)."),
     ] = None,
+    align: Annotated[
+        bool,
+        typer.Option("--align/--no-align", help="Try to undo disguises, with half of the budget set aside."),
+    ] = True,
     release: Annotated[
         str | None, typer.Option("--release", help="Which release leaked (default: the only one).")
     ] = None,
@@ -66,10 +78,12 @@ def trace(
 ) -> None:
     """Score a suspect against every enrolled station; name one only under a certificate.
 
+    It is read as it is; only if that certifies nobody, its channels or features are aligned with the shared
+    model first. The plan of these looks and their shares of the budget are on record before any of them.
+
     Exit 0: certified, 3: a lead, 4: no evidence.
     """
     from zktrace.certificates.adjudicate import Verdict
-    from zktrace.models import model_digest, open_model
     from zktrace.tracing import trace as investigate
     from zktrace.tracing.words import SCORES_ARE_SECRETS, explain, judge_command
 
@@ -77,7 +91,7 @@ def trace(
     eps = budget_option(budget)
     if not 0 < eps < 1:
         raise InputError(f"--budget must lie between 0 and 1, not be {budget}")
-    _check_outputs(home, suspect, out, page, force=force)
+    _check_outputs(home, suspect or scores, out, page, force=force)
     ledger = home.registry.ledger()
     chosen = _release(ledger, release)
     if eps > ledger.remaining and not uncertified:
@@ -85,44 +99,50 @@ def trace(
             f"a budget of {eps} is asked for and {ledger.remaining} of {ledger.setup.budget} is left "
             "(--uncertified spends nothing and can give leads)"
         )
-    state = open_model(suspect)
+    source, digest, reading = _read(
+        home, chosen, suspect=suspect, scores=scores, carrier=carrier, align=align
+    )
     case = investigate(
         home.registry,
         home.custody,
-        suspect=model_digest(state),
+        suspect=digest,
         release=chosen.name,
-        readouts=[_read(home, chosen, each, state) for each in _carriers(chosen, carrier)],
+        readouts=reading.readouts,
+        further=reading.further,
         budget=eps * (not uncertified),
         level=eps,
     )
+    given = _given(home, case, source, "--suspect" if scores is None else "--scores")
     path, warnings = _keep(home, case, out, force=force)
     if page is not None:
         warnings += _tried(
             lambda: _write_report(
-                page, case, home, suspect=suspect, evidence=path, force=force, all_scores=all_scores
+                page, case, home, given=given, evidence=path, force=force, all_scores=all_scores
             )
         )
     warnings += [SCORES_ARE_SECRETS] if all_scores else []
+    unread = (f"{carrier} could not be read: {reason}" for carrier, reason in reading.left)
     text = "\n".join(
         (
+            *unread,
             f"{explain(case, all_scores=all_scores)}\n\nevidence  {path}\nhead      {case.evidence.head}",
-            f"check it: {judge_command(case, evidence=path, suspect=suspect)}",
+            f"check it: {judge_command(case, evidence=path, given=given)}",
             *(f"warning: {each}" for each in warnings),
         )
     )
-    facts = _facts(case, path, all_scores=all_scores) | {"warnings": warnings}
+    facts = _facts(case, path, reading, all_scores=all_scores) | {"warnings": warnings}
     emit(facts, as_json=as_json, text=text)
     codes = {Verdict.ATTRIBUTE: 0, Verdict.TAMPER: 0, Verdict.LEAD: LEAD, Verdict.NOTHING: NOTHING}
     raise typer.Exit(codes[case.verdict])
 
 
 def _check_outputs(
-    home: "Workspace", suspect: Path, out: Path | None, page: Path | None, *, force: bool
+    home: "Workspace", source: Path | None, out: Path | None, page: Path | None, *, force: bool
 ) -> None:
     """What would keep the evidence or the report from being written is said before the budget is spent."""
     if not os.access(home.cases_folder(), os.W_OK | os.X_OK):
         raise Refused(f"{home.cases_folder()}: cannot be written to, and evidence is kept there")
-    taken = {suspect.resolve()}
+    taken = set() if source is None else {source.resolve()}
     for path in (each for each in (out, page) if each is not None):
         if path.is_dir() or (os.path.lexists(path) and not force):
             raise Refused(f"{path}: exists already" + ("" if path.is_dir() else " (--force replaces it)"))
@@ -133,6 +153,13 @@ def _check_outputs(
         if path.resolve() in taken:
             raise Refused(f"{path}: suspect, evidence and report are three files")
         taken.add(path.resolve())
+
+
+def _given(home: "Workspace", case: "Case", source: Path, option: str) -> tuple[str | Path, ...]:
+    """What a judge is given beside evidence and head; to align channels, the shared model too."""
+    if case.look.alignment != "channels":
+        return option, source
+    return option, source, "--shared", home.release_folder(case.investigation.release) / "shared.safetensors"
 
 
 def _release(ledger: "Ledger", name: str | None) -> "Release":
@@ -148,23 +175,44 @@ def _carriers(release: "Release", wanted: CarrierChoice | None) -> list[str]:
     carried = [layout.carrier for layout in release.layouts]
     if wanted is None:
         return carried
-    names = ["weight", "feature"] if wanted is CarrierChoice.BOTH else [wanted.value]
+    several = {CarrierChoice.BOTH: ["weight", "feature"], CarrierChoice.ALL: ["weight", "feature", "output"]}
+    names = several.get(wanted, [wanted.value])
     if not set(names) <= set(carried):
         raise Refused(f"copies of {release.name} carry {', '.join(carried)}, not {' and '.join(names)}")
     return names
 
 
-def _read(home: "Workspace", release: "Release", carrier: str, state: "ModelState") -> "Readout":
-    from zktrace.dispatch.releases import reader_of
-    from zktrace.tracing import Readout
+def _read(
+    home: "Workspace",
+    release: "Release",
+    *,
+    suspect: Path | None,
+    scores: Path | None,
+    carrier: CarrierChoice | None,
+    align: bool,
+) -> "tuple[Path, bytes, Reading]":
+    """The file that was read, the digest of what is in it, and its readouts."""
+    from zktrace.dispatch.reading import read_queried, read_suspect
+    from zktrace.models import model_digest, open_model
+    from zktrace.readouts.scores import read_matrix, scores_digest
 
+    if scores is not None:
+        if suspect is not None or carrier not in (None, CarrierChoice.OUTPUT):
+            raise InputError("give a suspect or --scores; scores are read on the output carrier alone")
+        matrix = read_matrix(scores)
+        return scores, scores_digest(matrix), read_queried(home, release.name, matrix)
+    if suspect is None:
+        raise InputError("name the suspect's file, or give --scores")
+    state = open_model(suspect)
     try:
-        reader = reader_of(home, release.name, carrier)
+        reading = read_suspect(
+            home, release.name, _carriers(release, carrier), state, align=align, strict=carrier is not None
+        )
     except ModuleNotFoundError as error:
         raise Refused(
-            f"reading the {carrier} carrier needs {error.name}: install zktrace[learn], or --carrier weight"
+            f"reading this carrier needs {error.name}: install zktrace[learn], or --carrier weight"
         ) from None
-    return Readout(carrier=carrier, values=reader.read(state), reference=reader.reference)
+    return suspect, model_digest(state), reading
 
 
 def _keep(home: "Workspace", case: "Case", out: Path | None, *, force: bool) -> tuple[Path, list[str]]:
@@ -196,7 +244,7 @@ def _write_report(
     case: "Case",
     home: "Workspace",
     *,
-    suspect: Path,
+    given: "tuple[str | Path, ...]",
     evidence: Path,
     force: bool,
     all_scores: bool,
@@ -205,11 +253,18 @@ def _write_report(
     from zktrace.report.case import case_html
     from zktrace.report.tracing import report_of
 
-    shown = report_of(case, home.registry.ledger(), suspect=suspect, evidence=evidence, all_scores=all_scores)
+    shown = report_of(
+        case,
+        home.registry.ledger(),
+        suspect=Path(given[1]),
+        given=given,
+        evidence=evidence,
+        all_scores=all_scores,
+    )
     write_atomic(page, case_html(shown).encode(), secret=True, replace=force)
 
 
-def _facts(case: "Case", path: Path, *, all_scores: bool) -> dict[str, object]:
+def _facts(case: "Case", path: Path, reading: "Reading", *, all_scores: bool) -> dict[str, object]:
     from zktrace.tracing.words import ASSUMPTION, NOT_PROVED, coarse, named_rows, other_range
 
     named = named_rows(case)
@@ -223,7 +278,8 @@ def _facts(case: "Case", path: Path, *, all_scores: bool) -> dict[str, object]:
                 "station": each.station,
                 "carrier": each.carrier,
                 "tail": each.tail,
-                "look": each.stage,
+                "alignment": each.alignment,
+                "stage": each.stage,
                 "score": float(each.score),
                 "threshold": float(each.certificate.threshold),
                 "bound": str(each.bound),
@@ -251,6 +307,11 @@ def _facts(case: "Case", path: Path, *, all_scores: bool) -> dict[str, object]:
             for table in case.tables
         },
         "thresholds": {table.carrier: float(table.positive.threshold) for table in case.tables},
+        "looks": [each.as_json() for each in case.investigation.looks],
+        "taken": len(case.evidence.findings.looks),
+        "decided": case.look.alignment,
+        "unread": dict(reading.left),
+        "not_aligned": dict(case.failed),
         "budget": str(case.investigation.budget),
         "recipients": case.investigation.recipients,
         "suspect": case.investigation.suspect.hex(),
@@ -274,12 +335,16 @@ def judge(
     suspect: Annotated[
         Path | None, typer.Option("--suspect", help="The suspect model: its readout is made again.")
     ] = None,
+    scores: Annotated[
+        Path | None, typer.Option("--scores", help="Or what a suspect that was only queried said.")
+    ] = None,
     registry: Annotated[
         Path | None,
         typer.Option("--registry", help="An exported registry: N and the budgets are recounted."),
     ] = None,
     shared: Annotated[
-        Path | None, typer.Option("--shared", help="The release's shared model: the reference is made again.")
+        Path | None,
+        typer.Option("--shared", help="The release's model: reference and alignment are made again."),
     ] = None,
     before: Annotated[
         str | None, typer.Option("--before", help="A head that was witnessed before the suspect was known.")
@@ -292,6 +357,7 @@ def judge(
     from zktrace.judge import judge as examine
     from zktrace.models import open_model
     from zktrace.primitives.files import read_bounded
+    from zktrace.readouts.scores import read_matrix
     from zktrace.registry.log import Head
 
     found = examine(
@@ -299,6 +365,7 @@ def judge(
         head=Head.from_text(head.strip()),
         policy=DEFAULT_POLICY if policy is None else Policy.read(policy),
         suspect=None if suspect is None else open_model(suspect),
+        scores=None if scores is None else read_matrix(scores),
         shared=None if shared is None else open_model(shared),
         export=None if registry is None else _entries(registry),
         before=None if before is None else Head.from_text(before.strip()),

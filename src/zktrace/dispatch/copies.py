@@ -1,7 +1,7 @@
 """Making one copy: the shared model and a station's words in, a marked state out. Knows words, not stations.
 
-With both carriers the weight word is written first, in closed form; the training that writes the feature word
-then leaves the scales alone and repairs what the weight word did to the features.
+With several carriers the weight word is written first, in closed form; the training that writes feature and
+output words, in one run, then leaves the scales alone and repairs what the weight word did to the features.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,6 +41,7 @@ class CopySettings:
         PUSH  # paper, weight carrier: given to every bit before the episodes; 0: the hinge alone
     )
     feature: dict[str, float] = field(default_factory=dict)  # informed: fields of a FeatureConfig
+    output: dict[str, float] = field(default_factory=dict)  # informed: fields of an OutputConfig
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:

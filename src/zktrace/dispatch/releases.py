@@ -1,8 +1,10 @@
 """Releases: a shared model put on record, and the folder with what its copies are made and read with.
 
     shared.safetensors       the shared model, byte for byte if it came as safetensors
-    reference-CARRIER.bin    informed profile: the shared model's own readout, big-endian float64
+    reference-CARRIER.bin    informed profile: the shared model's own readout, big-endian float64; of the
+                             output carrier its scores, row after row
     probes.safetensors       feature carrier: the inputs whose features are read
+    queries.safetensors      output carrier: its probes, and the support that turns features into scores
     proxy.safetensors, .json the server's images that copies are trained on, where copies are trained
 
 Files come first and the record last, so a release on record is whole; one that was interrupted is made again.
@@ -12,7 +14,7 @@ All of them are for the operator alone (mode 0600): they are what a copy is told
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, read_bounded, write_atomic
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import layer_sizes
+from zktrace.readouts.scores import OutputReader
 from zktrace.readouts.suspects import layer_names, plain
 from zktrace.readouts.weight import Profile, WeightReader
 from zktrace.registry.bindings import (
@@ -37,9 +40,11 @@ from zktrace.registry.workspace import Workspace
 
 if TYPE_CHECKING:
     from zktrace.carriers.feature import FeatureReader
+    from zktrace.carriers.output import OutputModelReader
 
 ZEROS: Final = bytes(32)
-WRITTEN: Final = ("weight", "feature")  # carriers that dispatch can write
+WRITTEN: Final = ("weight", "feature", "output")  # carriers that dispatch can write
+SUPPORT: Final = 10  # images a class that turn features into scores
 _FILE_LIMIT: Final = 1 << 33
 _FACTS_LIMIT: Final = 1 << 16
 
@@ -52,6 +57,19 @@ class Pool:
     labels: NDArray[np.int64]
     episodes: dict[str, Any]  # the fields of an EpisodicConfig
     note: str  # where the samples come from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Queries:
+    """What the output carrier asks a model, and the support that makes scores of features."""
+
+    probes: NDArray[np.float32]
+    support: NDArray[np.float32]
+    labels: NDArray[np.int64]  # of the support: 0, 1, ..., the order of a probe's scores
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As a state, whose digest the registry has."""
+        return {"labels": self.labels, "probes": self.probes, "support": self.support}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +113,29 @@ class ReleaseFolder:
             raise MalformedFile(f"{self.probes_path}: not the probes that the registry has on record")
         return state["probes"]
 
+    @property
+    def queries_path(self) -> Path:
+        """Probes and support of the output carrier."""
+        return self.path / "queries.safetensors"
+
+    def queries(self, layout: Layout) -> Queries:
+        """Probes and support of a layout, checked against their digest."""
+        state = open_model(self.queries_path)
+        if model_digest(state) != layout.probes or set(state) != {"labels", "probes", "support"}:
+            raise MalformedFile(f"{self.queries_path}: not the queries that the registry has on record")
+        return Queries(probes=state["probes"], support=state["support"], labels=state["labels"])
+
     def save_pool(self, pool: Pool) -> None:
         """Keep the proxy pool for dispatch."""
         arrays: dict[str, NDArray[Any]] = {"images": pool.images, "labels": pool.labels}
         save_model(self.path / "proxy.safetensors", arrays, secret=True, replace=True)
         facts = json.dumps({"episodes": pool.episodes, "note": pool.note}, sort_keys=True, indent=1)
         write_atomic(self.path / "proxy.json", f"{facts}\n".encode(), secret=True, replace=True)
+
+    @property
+    def has_pool(self) -> bool:
+        """Whether the release keeps images of the server's."""
+        return (self.path / "proxy.json").exists()
 
     def pool(self) -> Pool:
         """The proxy pool; Refused if the release was made without one."""
@@ -146,8 +181,7 @@ def make_release(
         layouts = []
         for carrier in carriers:
             seed, length = custody.direction_seed(carrier, name), custody.code(carrier).length
-            write = making.weight if carrier == "weight" else making.feature
-            layouts.append(write(seed, length))
+            layouts.append(making.layout(carrier, seed, length))
         record = Release(name=name, model=model_digest(shared), layouts=tuple(layouts))
         workspace.registry.add(record)
     return record
@@ -163,12 +197,16 @@ def next_name(taken: dict[str, Any]) -> str:
 
 def needs_training(carriers: tuple[str, ...], profile: str) -> bool:
     """Whether copies are trained; the weight carrier's informed copies are not."""
-    return profile == "paper" or "feature" in carriers
+    return profile == "paper" or not set(carriers) <= {"weight"}
 
 
 def _check_carriers(carriers: tuple[str, ...], profile: str, pool: Pool | None) -> None:
     if not carriers or len(set(carriers)) != len(carriers) or not set(carriers) <= set(WRITTEN):
         raise InputError(f"a release has carriers, each once, of {', '.join(WRITTEN)}")
+    if "output" in carriers and profile != "informed":
+        raise InputError(
+            "the output carrier is read against the shared model: it has the profile informed only"
+        )
     if needs_training(carriers, profile) and pool is None:
         raise InputError("copies of this kind are trained: name the server's proxy data (--proxy)")
 
@@ -197,6 +235,11 @@ class _Making:
     profile: Profile
     pool: Pool | None
 
+    def layout(self, carrier: str, seed: bytes, length: int) -> Layout:
+        """Write a carrier's files and say how it is read."""
+        make = {"weight": self.weight, "feature": self.feature, "output": self.output}[carrier]
+        return make(seed, length)
+
     def weight(self, seed: bytes, length: int) -> Layout:
         layers = layer_sizes(self.shared)
         _check_room(length, layers)
@@ -213,6 +256,16 @@ class _Making:
         probes = model_digest(open_model(self.folder.probes_path))
         blank = FeatureReader(seed=seed, probes=images, profile=self.profile)
         return self._layout("feature", seed, blank.project(self.shared), dimension=dimension, probes=probes)
+
+    def output(self, seed: bytes, length: int) -> Layout:
+        from zktrace.carriers.output import Support, class_scores  # noqa: PLC0415
+
+        queries = draw_queries(self.pool, length, seed)
+        save_model(self.folder.queries_path, queries.arrays(), replace=True)
+        probes = model_digest(open_model(self.folder.queries_path))
+        support = Support(images=queries.support, labels=queries.labels)
+        scores = class_scores(self.shared, queries.probes, support)
+        return self._layout("output", seed, scores.reshape(-1), dimension=support.classes, probes=probes)
 
     def _layout(
         self,
@@ -257,11 +310,41 @@ def _draw_probes(pool: Pool | None, length: int, seed: bytes) -> NDArray[np.floa
     return np.ascontiguousarray(pool.images[chosen], dtype=np.float32)
 
 
-def reader_of(workspace: Workspace, release: str, carrier: str) -> "WeightReader | FeatureReader":
-    """What reads suspects of a release on one carrier. Torch is needed for the feature carrier only."""
-    layout = workspace.registry.ledger().release(release).layout(carrier)
-    if layout is None:
-        raise Refused(f"copies of {release} do not carry {carrier}")
+def draw_queries(pool: Pool | None, length: int, seed: bytes) -> Queries:
+    """Support and probes of the output carrier, by the secret seed: no image is both."""
+    if pool is None:
+        raise InputError(f"{length} probes are needed, and there is no proxy data")
+    rng = np.random.default_rng([*seed, 1])
+    classes, labels = np.unique(pool.labels, return_inverse=True)
+    held = [
+        rng.permutation(np.flatnonzero(labels == each))[: min(SUPPORT, int((labels == each).sum()) // 2)]
+        for each in range(len(classes))
+    ]
+    if len(classes) < 2 or not all(len(each) for each in held):
+        raise InputError(
+            "the output carrier needs proxy data of two classes or more, with two images of each"
+        )
+    support = np.concatenate(held)
+    rest = np.setdiff1d(np.arange(len(labels)), support)
+    if len(rest) < length:
+        raise InputError(
+            f"{length} probes and {len(support)} images of a support are needed, "
+            f"the proxy data has {len(labels)} images"
+        )
+    chosen = rng.choice(rest, length, replace=False)
+    return Queries(
+        probes=np.ascontiguousarray(pool.images[chosen], dtype=np.float32),
+        support=np.ascontiguousarray(pool.images[support], dtype=np.float32),
+        labels=labels[support].astype(np.int64),
+    )
+
+
+Reader: TypeAlias = "WeightReader | FeatureReader | OutputModelReader"
+
+
+def reader_of(workspace: Workspace, release: str, carrier: str) -> Reader:
+    """What reads suspects of a release on one carrier. Torch is needed for all but the weight carrier."""
+    layout = layout_of(workspace, release, carrier)
     folder = release_folder(workspace, release)
     seed = workspace.custody.direction_seed(carrier, release)
     profile: Profile = "paper" if layout.profile == "paper" else "informed"
@@ -275,6 +358,12 @@ def reader_of(workspace: Workspace, release: str, carrier: str) -> "WeightReader
             reference=reference,
             names=layer_names(folder.shared()),
         )
+    if carrier == "output":
+        from zktrace.carriers.output import OutputModelReader, Support  # noqa: PLC0415
+
+        queries = folder.queries(layout)
+        support = Support(images=queries.support, labels=queries.labels)
+        return OutputModelReader(seed=seed, probes=queries.probes, support=support, reference=reference)
     from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
 
     return FeatureReader(
@@ -284,3 +373,25 @@ def reader_of(workspace: Workspace, release: str, carrier: str) -> "WeightReader
         reference=reference,
         dimension=layout.dimension,
     )
+
+
+def scores_reader_of(workspace: Workspace, release: str) -> OutputReader:
+    """What reads a suspect that was only queried. No torch."""
+    layout = layout_of(workspace, release, "output")
+    reference = release_folder(workspace, release).reference(layout)
+    if reference is None:
+        raise Refused(f"the output carrier of {release} has no reference")
+    return OutputReader(
+        seed=workspace.custody.direction_seed("output", release),
+        length=workspace.custody.code("output").length,
+        classes=layout.dimension,
+        reference=reference,
+    )
+
+
+def layout_of(workspace: Workspace, release: str, carrier: str) -> Layout:
+    """How a carrier of a release is read, or Refused."""
+    layout = workspace.registry.ledger().release(release).layout(carrier)
+    if layout is None:
+        raise Refused(f"copies of {release} do not carry {carrier}")
+    return layout

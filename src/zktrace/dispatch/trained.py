@@ -1,4 +1,4 @@
-"""Copies that are made by training: the paper's hinge, and the feature carrier in both profiles."""
+"""Copies that are made by training: the paper's hinge, and the informed feature and output carriers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,6 +8,7 @@ import numpy as np
 
 from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
 from zktrace.carriers.hinge import HingePenalty
+from zktrace.carriers.output import OutputConfig, OutputWriter, Support
 from zktrace.dispatch.copies import CopyPlan, Maker, Step, merged
 from zktrace.dispatch.releases import Pool, ReleaseFolder
 from zktrace.errors import InputError
@@ -38,27 +39,61 @@ def _rng(plan: CopyPlan, row: int) -> np.random.Generator:
 
 
 def _informed(plan: CopyPlan, shared: ModelState, pool: Pool) -> Maker:
-    probes = np.array(ReleaseFolder(path=plan.folder).probes(plan.layout("feature")))
-    try:
-        config = FeatureConfig(**plan.settings.feature)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise InputError(f"a feature mark has no such setting ({error})") from error
     with single_threaded():
-        beside = others(np.array(pool.images), probes, least=config.beside)
-        writer = FeatureWriter(
-            shared, seed=plan.seeds["feature"], probes=probes, beside=beside, config=config
-        )
+        feature, output = _writers(plan, shared, pool)
     weight = plan.weight_writer() if "weight" in plan.carriers else None
 
     def make(words: Mapping[str, Words], row: int, step: Step) -> ModelState:
         start = None
         if weight is not None:
             start = weight.write(shared, words["weight"], share=plan.settings.share).state
+        rng = _rng(plan, row)
         with single_threaded():
-            state = writer.write(words["feature"], rng=_rng(plan, row), start=start, progress=step)
+            if output is not None:
+                beside = None if feature is None else (feature, words["feature"])
+                state = output.write(words["output"], rng=rng, start=start, feature=beside, progress=step)
+            elif feature is not None:
+                state = feature.write(words["feature"], rng=rng, start=start, progress=step)
+            else:
+                raise InputError(f"nothing to train for {', '.join(plan.carriers)}")
         return merged(shared, state)
 
     return make
+
+
+def _writers(
+    plan: CopyPlan, shared: ModelState, pool: Pool
+) -> tuple[FeatureWriter | None, OutputWriter | None]:
+    """What writes the carriers that are trained; all keep the features of the images that are no probes."""
+    folder, images = ReleaseFolder(path=plan.folder), np.array(pool.images)
+    probes: list[Images] = []
+    queries = None
+    if "feature" in plan.carriers:
+        probes.append(np.array(folder.probes(plan.layout("feature"))))
+    if "output" in plan.carriers:
+        queries = folder.queries(plan.layout("output"))
+        probes.append(np.array(queries.probes))
+    try:
+        first = FeatureConfig(**plan.settings.feature)  # type: ignore[arg-type]
+        second = OutputConfig(**plan.settings.output)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InputError(f"a mark has no such setting ({error})") from error
+    beside = others(images, np.concatenate(probes), least=max(first.beside, second.beside))
+    feature = output = None
+    if "feature" in plan.carriers:
+        seed = plan.seeds["feature"]
+        feature = FeatureWriter(shared, seed=seed, probes=probes[0], beside=beside, config=first)
+    if queries is not None:
+        support = Support(images=np.array(queries.support), labels=np.array(queries.labels))
+        output = OutputWriter(
+            shared,
+            seed=plan.seeds["output"],
+            probes=probes[-1],
+            support=support,
+            beside=beside,
+            config=second,
+        )
+    return feature, output
 
 
 def others(images: Images, probes: Images, *, least: int) -> Images:

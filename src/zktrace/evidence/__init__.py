@@ -1,7 +1,7 @@
 """The evidence file: what an accusation rests on, in one canonical text (docs/spec/evidence.md)."""
 
 from zktrace.evidence.file import Accused, CarrierOpening, Evidence, LoggedEntry, RowOpening
-from zktrace.evidence.findings import CarrierClaim, Findings, Naming, Stage
+from zktrace.evidence.findings import CarrierClaim, Findings, LookClaim, Naming, Stage
 
 __all__ = [
     "Accused",
@@ -10,6 +10,7 @@ __all__ = [
     "Evidence",
     "Findings",
     "LoggedEntry",
+    "LookClaim",
     "Naming",
     "RowOpening",
     "Stage",

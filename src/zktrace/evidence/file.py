@@ -28,6 +28,7 @@ from zktrace.registry.records import CARRIERS, ENTRY_LIMIT, NAME_LIMIT
 FORMAT: Final = "zkt-evidence-v1"
 FILE_LIMIT: Final = 1 << 24  # bytes
 LENGTH_LIMIT: Final = 1 << 16  # positions of a code
+REFERENCE_LIMIT: Final = 1 << 19  # values of a reference: one a position, or one a position and class
 SEED_BYTES: Final = 32
 _ENTRIES: Final = ACCUSED_LIMIT + 4
 _INDEX_LIMIT: Final = 1 << 40
@@ -75,7 +76,8 @@ class CarrierOpening:
     bias_opening: bytes
     direction_seed: bytes
     readout: bytes  # float64, 8 bytes each
-    reference: bytes  # the shared model's readout in the same form; empty in the paper profile
+    reference: bytes  # the shared model's readout in the same form, of the output carrier its scores, row
+    # after row; empty in the paper profile
 
     @property
     def length(self) -> int:
@@ -116,11 +118,12 @@ class CarrierOpening:
             bias_opening=octets(body["bias_opening"], "bias_opening", low=OPENING_BYTES, high=OPENING_BYTES),
             direction_seed=octets(body["direction_seed"], "direction_seed", low=SEED_BYTES, high=SEED_BYTES),
             readout=octets(body["readout"], "readout", low=8, high=8 * LENGTH_LIMIT),
-            reference=octets(body["reference"], "reference", low=0, high=8 * LENGTH_LIMIT),
+            reference=octets(body["reference"], "reference", low=0, high=8 * REFERENCE_LIMIT),
         )
         if len(found.thresholds) % 4 or len(found.readout) != 8 * found.length:
             raise fail("a carrier", f"has {len(found.readout)} bytes of readout for {found.length} positions")
-        if found.reference and len(found.reference) != len(found.readout):
+        scores = found.carrier == "output" and not len(found.reference) % len(found.readout)
+        if found.reference and len(found.reference) != len(found.readout) and not scores:
             raise fail("a carrier", f"has {len(found.reference)} bytes of reference")
         if not all(
             np.isfinite(each).all() for each in (found.values(), found.reference_values()) if each is not None

@@ -2,8 +2,10 @@
 
     verdict   one of the four
     level     eps, the probability that the thresholds were made for
-    carriers  each carrier of the investigation with the digest of its readout
-    stages    who was named at each look, on which carrier and tail, with what score and certificate
+    looks     those that were taken, in the order of the plan on record: each carrier with the digest of its
+              readout, none where an alignment could not be found
+    stages    who was named at each stage of the last look, on which carrier and tail, with what score and
+              certificate
 
 Leads are not findings: nobody is accused by them, so neither the log nor a judge is told their names.
 """
@@ -20,7 +22,7 @@ from zktrace.evidence.certificates import certificate_json, read_certificate
 from zktrace.evidence.reading import choice, distinct, fail, octets, ratio, sequence, table, text
 from zktrace.primitives.canonical import fraction_text, to_json
 from zktrace.primitives.encoding import field
-from zktrace.registry.records import CARRIERS, NAME_LIMIT
+from zktrace.registry.records import CARRIERS, LOOKS_LIMIT, NAME_LIMIT
 
 ACCUSED_LIMIT: Final = 4096  # stations that one verdict may name
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
@@ -52,7 +54,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One look: who was named that had not been before, and the certificate of each carrier that named."""
+    """One stage: who was named that had not been before, and the certificate of each carrier that named."""
 
     tail: Tail
     certificates: tuple[tuple[str, Certificate], ...]  # (carrier, certificate)
@@ -101,13 +103,42 @@ class CarrierClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookClaim:
+    """What was read at one look."""
+
+    carriers: tuple[CarrierClaim, ...]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """For findings."""
+        return [{"carrier": each.carrier, "readout": each.readout.hex()} for each in self.carriers]
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """What `as_json` made."""
+        carriers = []
+        for each in sequence(value, "a look", high=len(CARRIERS)):
+            pair = table(each, "a carrier", ("carrier", "readout"))
+            digest = octets(pair["readout"], "the digest of a readout", low=32, high=32)
+            carriers.append(
+                CarrierClaim(carrier=choice(pair["carrier"], "carrier", CARRIERS), readout=digest)
+            )
+        distinct([each.carrier for each in carriers], "the carriers of a look")
+        return cls(carriers=tuple(carriers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """What an investigation claims."""
 
     verdict: Verdict
     level: Fraction
-    carriers: tuple[CarrierClaim, ...]
-    stages: tuple[Stage, ...]  # empty if nobody is named
+    looks: tuple[LookClaim, ...]  # all before the last one named nobody
+    stages: tuple[Stage, ...]  # of the last look; empty if nobody is named
+
+    @property
+    def carriers(self) -> tuple[CarrierClaim, ...]:
+        """What was read at the last look."""
+        return self.looks[-1].carriers
 
     @property
     def stations(self) -> tuple[str, ...]:
@@ -116,7 +147,7 @@ class Findings:
 
     @property
     def naming_carriers(self) -> tuple[str, ...]:
-        """The carriers that an accusation rests on, in the order of the investigation."""
+        """The carriers that an accusation rests on, in the order of the look."""
         used = {carrier for stage in self.stages for carrier, _ in stage.certificates}
         return tuple(each.carrier for each in self.carriers if each.carrier in used)
 
@@ -127,8 +158,8 @@ class Findings:
     def as_json(self) -> dict[str, Any]:
         """For an evidence file."""
         return {
-            "carriers": [{"carrier": each.carrier, "readout": each.readout.hex()} for each in self.carriers],
             "level": fraction_text(self.level),
+            "looks": [each.as_json() for each in self.looks],
             "stages": [each.as_json() for each in self.stages],
             "verdict": str(self.verdict),
         }
@@ -136,23 +167,16 @@ class Findings:
     @classmethod
     def from_json(cls, value: object) -> Self:
         """What `as_json` made."""
-        body = table(value, "findings", ("carriers", "level", "stages", "verdict"))
-        carriers = []
-        for each in sequence(body["carriers"], "carriers", low=1, high=len(CARRIERS)):
-            pair = table(each, "a carrier", ("carrier", "readout"))
-            digest = octets(pair["readout"], "the digest of a readout", low=32, high=32)
-            carriers.append(
-                CarrierClaim(carrier=choice(pair["carrier"], "carrier", CARRIERS), readout=digest)
-            )
+        body = table(value, "findings", ("level", "looks", "stages", "verdict"))
+        looks = sequence(body["looks"], "looks", low=1, high=LOOKS_LIMIT)
         level = ratio(body["level"], "level")
         if not 0 < level < 1:
             raise fail("level", "must lie between 0 and 1")
-        distinct([each.carrier for each in carriers], "the carriers of the findings")
         stages = sequence(body["stages"], "stages", high=MAX_STAGES)
         found = cls(
             verdict=Verdict(choice(body["verdict"], "verdict", [str(each) for each in Verdict])),
             level=level,
-            carriers=tuple(carriers),
+            looks=tuple(LookClaim.from_json(each) for each in looks),
             stages=tuple(Stage.from_json(each) for each in stages),
         )
         _coherent(found)
@@ -160,7 +184,7 @@ class Findings:
 
 
 def _coherent(findings: Findings) -> None:
-    """A certified verdict names somebody, no other does, and nobody is named at two looks."""
+    """A certified verdict names somebody, no other does, and nobody is named at two stages."""
     if (findings.verdict in CERTIFIED) != bool(findings.stages):
         raise fail("stages", f"must be there for a certified verdict and for no other ({findings.verdict})")
     distinct([name for stage in findings.stages for name in stage.stations], "the stations named")

@@ -7,17 +7,19 @@
 (3) Openings. Codewords are those of the public keys; rows, biases and directions open the commitments of
     enrolment, setup and release; readouts have the digests that were claimed and recorded.
 (4) Setup. Codes, carriers, profile and rule fit together; the investigation came after what it is about and
-    before its verdict; the number of recipients and the level are those on record.
-(5) Readout. The suspect, where given, has the recorded digest, and reading it gives the claimed values; the
-    shared model, where given, is the release's and reads as the reference.
+    before its verdict; the looks that were taken, the number of recipients and the level are those on record.
+(5) Readout. The suspect, where given, has the recorded digest, and reading it in the way of the look that
+    named gives the claimed values: a model's scales, as they are or aligned, or scores that were collected.
+    The shared model, where given, is the release's and reads as the reference.
 (6) Scores. Every claimed score is that of the opened row, stage by stage, exactly.
 (7) Certificates. The judge makes every certificate itself; every score is beyond it, and every claim holds,
-    also on the judge's own readout; nobody was kept for a later look.
-(8) Budget and policy. What was spent was on record and is no more than the judge's policy allows.
+    also on the judge's own readout; nobody was kept for a later stage.
+(8) Budget and policy. What was spent, look by look, was on record beforehand and is no more than the judge's
+    policy allows.
 (9) Verdict. It is what the numbers say, and the log has the digest of the findings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, cast
@@ -29,6 +31,7 @@ from zktrace.certificates.adjudicate import Rule, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.codes import Biases
 from zktrace.credentials import PublicKey
+from zktrace.errors import InputError
 from zktrace.evidence import CarrierOpening, Evidence, Stage
 from zktrace.evidence.figures import chance, down, up
 from zktrace.evidence.findings import CERTIFIED
@@ -39,6 +42,10 @@ from zktrace.judge.scoring import Look, beyond, compare, look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.primitives import merkle
 from zktrace.primitives.gf2 import Bits
+from zktrace.readouts.alignment import align_scales
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.scales import Arrays
+from zktrace.readouts.scores import OutputReader, scores_digest
 from zktrace.readouts.weight import Profile, WeightReader
 from zktrace.registry.bindings import (
     bias_commitment,
@@ -48,11 +55,26 @@ from zktrace.registry.bindings import (
 )
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Head, Inclusion
-from zktrace.registry.records import Entry, Investigation, Layout
+from zktrace.registry.records import IDENTITY, Entry, Layout
+from zktrace.registry.records import Look as PlannedLook
 
 RULE_OF: Final = {"informed": "certified", "paper": "paper"}  # profile -> rule
 READOUT_TOLERANCE: Final = 1e-9  # of the largest projection: what the order of a float sum can move
+ALIGNED_TOLERANCE: Final = 1e-6  # the same, through an alignment
 _NO_DIGEST: Final = bytes(32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Suspect:
+    """What the judge was given of the suspect: the model, or the scores of one that was only queried."""
+
+    model: ModelState | None = None
+    scores: NDArray[Any] | None = None
+    shared: ModelState | None = None  # the release's model, which an aligned suspect is held against
+
+    @property
+    def given(self) -> bool:
+        return self.model is not None or self.scores is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,19 +83,28 @@ class _Bench:
 
     evidence: Evidence
     policy: Policy
-    suspect: ModelState | None
-    shared: ModelState | None
+    suspect: Suspect
     export: Sequence[bytes] | None
     before: Head | None
     minutes: Minutes
     dossier: Dossier
     biases: dict[str, Biases]
-    looks: dict[tuple[int, str], Look]  # (stage counted from 1, carrier)
+    stages: dict[tuple[int, str], Look]  # (stage counted from 1, carrier)
     read: dict[str, NDArray[np.float64]]  # by carrier: what the judge itself read from the suspect
 
     @property
     def rule(self) -> Rule:
         return cast(Rule, self.dossier.investigation.rule)
+
+    @property
+    def look(self) -> PlannedLook:
+        """The last look that was taken: the one that named somebody, if anybody is named."""
+        return self.dossier.investigation.looks[len(self.evidence.findings.looks) - 1]
+
+    @property
+    def level(self) -> Fraction:
+        """What that look may spend."""
+        return self.evidence.findings.level * self.look.share
 
 
 def judge(
@@ -82,15 +113,17 @@ def judge(
     head: Head,
     policy: Policy = DEFAULT_POLICY,
     suspect: ModelState | None = None,
+    scores: NDArray[Any] | None = None,
     shared: ModelState | None = None,
     export: Sequence[bytes] | None = None,
     before: Head | None = None,
 ) -> Judgement:
     """Check an evidence file against a head that the judge got elsewhere.
 
-    `suspect` is the model that the case is about, `shared` the release's model, `export` all entries of the
-    registry, and `before` a head that somebody witnessed before the suspect was known. Raises
-    MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold.
+    `suspect` is the model that the case is about, or `scores` what it answered if it was only queried;
+    `shared` the release's model, `export` all entries of the registry, and `before` a head that somebody
+    witnessed before the suspect was known. Raises MalformedEvidence for a file that cannot be read,
+    EvidenceRejected for one that does not hold.
     """
     minutes = Minutes()
     with minutes.step(1):
@@ -103,14 +136,13 @@ def judge(
     bench = _Bench(
         evidence=parsed,
         policy=policy,
-        suspect=suspect,
-        shared=shared,
+        suspect=Suspect(model=suspect, scores=scores, shared=shared),
         export=None if export is None else export[: head.size],
         before=before,
         minutes=minutes,
         dossier=dossier,
         biases={},
-        looks={},
+        stages={},
         read={},
     )
     for number, step in _STEPS.items():
@@ -236,9 +268,7 @@ def _check_setup(bench: _Bench) -> None:
     dossier, minutes, findings = bench.dossier, bench.minutes, bench.evidence.findings
     case, places = dossier.investigation, dossier.places
     _check_order(bench)
-    read = tuple(each.carrier for each in findings.carriers)
-    if read != case.carriers:
-        minutes.reject(f"the findings read {', '.join(read)}, on record are {', '.join(case.carriers)}")
+    _check_looks(bench)
     if case.release != dossier.release.name:
         minutes.reject(f"the investigation is of release {case.release}, the entry of {dossier.release.name}")
     for carrier in case.carriers:
@@ -263,6 +293,24 @@ def _check_setup(bench: _Bench) -> None:
             minutes.left("whether the accused were ever given a copy: dispatches are not in the file")
     else:
         _recount(bench, bench.export)
+
+
+def _check_looks(bench: _Bench) -> None:
+    """The looks are those of the plan, in its order; all of them were taken unless the last one named."""
+    findings, plan, minutes = bench.evidence.findings, bench.dossier.investigation.looks, bench.minutes
+    if len(findings.looks) > len(plan) or (not findings.stages and len(findings.looks) < len(plan)):
+        minutes.reject(f"{len(findings.looks)} looks were taken, the plan on record has {len(plan)}")
+    for number, (taken, wanted) in enumerate(zip(findings.looks, plan, strict=False), start=1):
+        read = tuple(each.carrier for each in taken.carriers)
+        if read != wanted.carriers and (read or wanted.alignment == IDENTITY):
+            minutes.reject(
+                f"look {number} read {', '.join(read) or 'nothing'}, "
+                f"on record are {', '.join(wanted.carriers)}"
+            )
+    minutes.saw(
+        f"{len(findings.looks)} of {len(plan)} looks on record were taken, the last: "
+        f"{', '.join(bench.look.carriers)}, {bench.look.alignment}"
+    )
 
 
 def _check_order(bench: _Bench) -> None:
@@ -294,8 +342,13 @@ def _check_code(bench: _Bench, opening: CarrierOpening) -> None:
         minutes.reject(f"{carrier}: not set up")
     if opening.length != code.length:
         minutes.reject(f"{carrier}: {opening.length} biases for a code of {code.length} positions")
-    if (layout.profile == "informed") != bool(opening.reference):
-        minutes.reject(f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}")
+    scores = layout.dimension if carrier == "output" else 1  # of a position, in the reference
+    wanted = 8 * code.length * scores if layout.profile == "informed" else 0
+    if len(opening.reference) != wanted:
+        minutes.reject(
+            f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}, "
+            f"{wanted} are needed"
+        )
     width, spare = -(-code.length // 8), -code.length % 8
     for accused in bench.evidence.accused:
         row = accused.row(carrier).row
@@ -338,26 +391,26 @@ def _recount(bench: _Bench, export: Sequence[bytes]) -> None:
 
 def _check_readouts(bench: _Bench) -> None:
     minutes, suspect = bench.minutes, bench.suspect
-    if bench.shared is not None:
-        _check_shared(bench, bench.shared)
+    if suspect.shared is not None:
+        _check_shared(bench, suspect.shared)
     elif bench.evidence.carriers:
         minutes.left("that the reference readout is the shared model's: the shared model was not given")
-    if suspect is None:
+    if not suspect.given:
         minutes.left("that the readouts are the suspect's: no suspect was given")
         return
-    digest = model_digest(suspect)
-    if digest != bench.dossier.investigation.suspect:
-        minutes.reject(
-            f"the suspect given has the digest {digest.hex()}, "
-            f"investigated was {bench.dossier.investigation.suspect.hex()}"
-        )
-    minutes.saw(f"the suspect is the one that was investigated ({digest.hex()[:16]}...)")
+    recorded = bench.dossier.investigation.suspect
+    for what, digest in _digests(suspect):
+        if digest != recorded:
+            minutes.reject(
+                f"the {what} given has the digest {digest.hex()}, investigated was {recorded.hex()}"
+            )
+        minutes.saw(f"the {what} is the one that was investigated ({digest.hex()[:16]}...)")
     for opening in bench.evidence.carriers:
         layout = bench.dossier.release.layout(opening.carrier)
-        if opening.carrier != "weight" or layout is None:
-            minutes.left(f"{opening.carrier}: not recomputed here, reading it takes the probes and torch")
-            continue
-        _read_again(bench, opening, layout, suspect)
+        again = None if layout is None else _read_again(bench, opening, layout)
+        if again is not None:
+            _agree(bench, opening.carrier, again, opening.values(), what="suspect")
+            bench.read[opening.carrier] = again.values
 
 
 def _check_shared(bench: _Bench, shared: ModelState) -> None:
@@ -375,14 +428,44 @@ def _check_shared(bench: _Bench, shared: ModelState) -> None:
             bench.minutes.left(f"{opening.carrier}: the reference is not recomputed, reading it takes torch")
             continue
         projected = _reader(opening, layout).project(shared)
-        _agree(
-            bench,
-            opening.carrier,
-            projected,
-            reference,
-            scale=float(np.abs(projected).max()),
-            what="shared model",
+        scale = float(np.abs(projected).max())
+        again = _Again(values=projected, scale=scale, tolerance=READOUT_TOLERANCE)
+        _agree(bench, opening.carrier, again, reference, what="shared model")
+
+
+def _digests(suspect: Suspect) -> Iterator[tuple[str, bytes]]:
+    if suspect.model is not None:
+        yield "suspect", model_digest(suspect.model)
+    if suspect.scores is not None:
+        yield "matrix of scores", scores_digest(suspect.scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Again:
+    """A readout that the judge made."""
+
+    values: Floats
+    scale: float  # what differences are held against
+    tolerance: float
+
+
+def _read_again(bench: _Bench, opening: CarrierOpening, layout: Layout) -> _Again | None:
+    """The readout as the judge can make it, if it can."""
+    suspect, minutes = bench.suspect, bench.minutes
+    if opening.carrier == "output" and suspect.scores is not None:
+        return _from_scores(opening, layout, suspect.scores)
+    if opening.carrier != "weight" or suspect.model is None:
+        minutes.left(f"{opening.carrier}: not recomputed here, reading it takes the probes and torch")
+        return None
+    if bench.look.alignment == IDENTITY:
+        return _from_scales(opening, layout, suspect.model, READOUT_TOLERANCE)
+    if suspect.shared is None:
+        minutes.left(
+            f"{opening.carrier}: not recomputed, aligning the suspect takes the release's shared model"
         )
+        return None
+    aligned = align_scales(suspect.model, suspect.shared)
+    return _from_scales(opening, layout, aligned, ALIGNED_TOLERANCE)
 
 
 def _reader(opening: CarrierOpening, layout: Layout) -> WeightReader:
@@ -395,39 +478,40 @@ def _reader(opening: CarrierOpening, layout: Layout) -> WeightReader:
     )
 
 
-def _read_again(
-    bench: _Bench, opening: CarrierOpening, layout: Layout, suspect: Mapping[str, NDArray[Any]]
-) -> None:
-    reader = _reader(opening, layout)
-    projected, reference = reader.project(suspect), opening.reference_values()
+def _from_scales(opening: CarrierOpening, layout: Layout, arrays: Arrays, tolerance: float) -> _Again:
+    reference = opening.reference_values()
+    projected = _reader(opening, layout).project(arrays)
     again = projected if reference is None else projected - reference
     scale = max(float(np.abs(projected).max()), 0.0 if reference is None else float(np.abs(reference).max()))
-    _agree(bench, opening.carrier, again, opening.values(), scale=scale, what="suspect")
-    bench.read[opening.carrier] = again
+    return _Again(values=again, scale=scale, tolerance=tolerance)
 
 
-def _agree(
-    bench: _Bench,
-    carrier: str,
-    read: NDArray[np.float64],
-    claimed: NDArray[np.float64],
-    *,
-    scale: float,
-    what: str,
-) -> None:
+def _from_scores(opening: CarrierOpening, layout: Layout, scores: NDArray[Any]) -> _Again:
+    reference = opening.reference_values()
+    if reference is None:
+        raise InputError("the output carrier has no reference")
+    reader = OutputReader(
+        seed=opening.direction_seed, length=opening.length, classes=layout.dimension, reference=reference
+    )
+    scale = float(np.abs(reference).max())
+    return _Again(values=reader.read_scores(scores), scale=scale, tolerance=READOUT_TOLERANCE)
+
+
+def _agree(bench: _Bench, carrier: str, again: _Again, claimed: Floats, *, what: str) -> None:
     """The values of the file are those of the model, but for the order of a float sum.
 
     That says nothing of a readout as small as the rounding: step 7 looks at the judge's own values too.
     """
-    away, allowed = np.abs(read - claimed), READOUT_TOLERANCE * scale
+    away, allowed = np.abs(again.values - claimed), again.tolerance * again.scale
     at = int(np.argmax(away))
     if not away[at] <= allowed:
         bench.minutes.reject(
-            f"{carrier}: position {at} reads {float(read[at])!r} in the {what}, "
+            f"{carrier}: position {at} reads {float(again.values[at])!r} in the {what}, "
             f"the evidence has {float(claimed[at])!r}"
         )
+    how = "" if bench.look.alignment == IDENTITY else f" aligned by {bench.look.alignment},"
     bench.minutes.saw(
-        f"{carrier}: {len(read)} values of the {what} read again, at most {away[at]:.1e} off "
+        f"{carrier}:{how} {len(claimed)} values of the {what} read again, at most {away[at]:.1e} off "
         f"(allowed {allowed:.1e}: the order of a float sum)"
     )
 
@@ -439,7 +523,7 @@ def _check_scores(bench: _Bench) -> None:
     before: list[str] = []
     for number, stage in enumerate(bench.evidence.findings.stages, start=1):
         for carrier, _ in stage.certificates:
-            bench.looks[number, carrier] = look(
+            bench.stages[number, carrier] = look(
                 bench.evidence.carrier(carrier).values(),
                 bench.biases[carrier],
                 _rows_of(bench, before, carrier),
@@ -454,7 +538,7 @@ def _check_scores(bench: _Bench) -> None:
 
 
 def _own_look(bench: _Bench, number: int, stage: Stage, carrier: str) -> Look:
-    """The same look at the values that the judge read itself."""
+    """The same stage on the values that the judge read itself."""
     before = [name for each in bench.evidence.findings.stages[: number - 1] for name in each.stations]
     return look(
         bench.read[carrier],
@@ -477,13 +561,13 @@ def _check_stage_scores(bench: _Bench, number: int, stage: Stage) -> None:
     accused = {each.station: each for each in bench.evidence.accused}
     for naming in stage.named:
         row = accused[naming.station].row(naming.carrier).row
-        score = bench.looks[number, naming.carrier].score(row)
+        score = bench.stages[number, naming.carrier].score(row)
         if score != naming.score:
             bench.minutes.reject(
-                f"look {number}, {naming.carrier}: {naming.station} is said to score "
+                f"stage {number}, {naming.carrier}: {naming.station} is said to score "
                 f"{float(naming.score):.4f}, its row scores {float(score):.4f}"
             )
-        bench.minutes.saw(f"look {number}, {naming.carrier}: {naming.station} scores {down(score)}")
+        bench.minutes.saw(f"stage {number}, {naming.carrier}: {naming.station} scores {down(score)}")
 
 
 # ── (7) certificates ────────────────────────────────────────────────────────────────────────────────────────
@@ -493,7 +577,7 @@ def _check_certificates(bench: _Bench) -> None:
     case, minutes, findings = bench.dossier.investigation, bench.minutes, bench.evidence.findings
     for number, stage in enumerate(findings.stages, start=1):
         for carrier, claimed in stage.certificates:
-            seen, where = bench.looks[number, carrier], f"look {number}, {carrier}"
+            seen, where = bench.stages[number, carrier], f"stage {number}, {carrier}"
             own = _certificate(bench, seen, number, where)
             compare(claimed, own, seen)
             limits = (own.threshold, claimed.threshold)
@@ -518,9 +602,9 @@ def _certificate(bench: _Bench, seen: Look, number: int, where: str) -> Certific
     own = own_certificate(
         seen,
         recipients=case.recipients,
-        level=bench.evidence.findings.level,
+        level=bench.level,
         stage=number,
-        carriers=len(case.carriers),
+        carriers=len(bench.look.carriers),
         rule=bench.rule,
     )
     if not own.passes:
@@ -545,15 +629,15 @@ def _check_beyond(
 
 
 def _check_nobody_kept(bench: _Bench, seen: Look, number: int, carrier: str, threshold: Fraction) -> None:
-    """A look names everybody beyond it: whoever is named later was not beyond it.
+    """A stage names everybody beyond it: whoever is named later was not beyond it.
 
-    Otherwise an operator could choose whom a later look takes out, and look as often as there are choices.
+    Otherwise an operator could choose whom a later stage takes out, and try as often as there are choices.
     """
     later = {name for stage in bench.evidence.findings.stages[number:] for name in stage.stations}
     for accused in bench.evidence.accused:
         if accused.station in later and beyond(seen, accused.row(carrier).row, threshold):
             bench.minutes.reject(
-                f"look {number}, {carrier}: {accused.station} is named at a later look, but is beyond "
+                f"stage {number}, {carrier}: {accused.station} is named at a later stage, but is beyond "
                 f"the threshold {float(threshold):.4f} at this one"
             )
 
@@ -565,8 +649,8 @@ def _check_policy(bench: _Bench) -> None:
     case, policy, minutes = bench.dossier.investigation, bench.policy, bench.minutes
     findings, setup = bench.evidence.findings, bench.dossier.setup
     asked = (
-        ("the suspect", policy.require_suspect, bench.suspect),
-        ("the shared model", policy.require_shared, bench.shared),
+        ("the suspect", policy.require_suspect, bench.suspect.given or None),
+        ("the shared model", policy.require_shared, bench.suspect.shared),
         ("an exported registry", policy.require_registry, bench.export),
         ("an earlier head", policy.require_before, bench.before),
     )
@@ -592,17 +676,22 @@ def _check_policy(bench: _Bench) -> None:
             minutes.reject(
                 f"{opening.carrier}: {opening.length} positions, the policy asks for {policy.min_length}"
             )
-    spent = sum((_spent(case, number) for number in range(1, len(findings.stages) + 1)), Fraction(0))
+    shares = [each.share for each in case.looks]
+    if sum(shares, Fraction(0)) > 1:
+        minutes.reject(f"the looks on record may spend {sum(shares, Fraction(0))} times the budget")
+    spent = sum((_spent(bench, number) for number in range(1, len(findings.stages) + 1)), Fraction(0))
     minutes.saw(
-        f"the looks that named somebody spent {spent} of {case.budget}; "
+        f"the stages that named somebody spent {spent} of {case.budget * bench.look.share}, which is their "
+        f"look's share; {len(shares)} looks together may spend {case.budget}; "
         f"the policy allows {policy.max_budget} for one investigation"
     )
     if bench.export is None:
         minutes.left(f"what all investigations together spent of {setup.budget}: no registry was given")
 
 
-def _spent(case: Investigation, stage: int) -> Fraction:
-    return case.budget if case.rule == "paper" else case.budget / 2**stage
+def _spent(bench: _Bench, stage: int) -> Fraction:
+    share = bench.dossier.investigation.budget * bench.look.share
+    return share if bench.rule == "paper" else share / 2**stage
 
 
 # ── (9) verdict ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -615,10 +704,10 @@ def _check_verdict(bench: _Bench) -> None:
         minutes.reject("the verdict is attribution, and somebody is named on the negative tail")
     if findings.verdict == Verdict.TAMPER and tails != {"negative"}:
         minutes.reject("the verdict is tampering, and somebody is named on the positive tail")
-    looks = 1 if bench.rule == "paper" or findings.verdict == Verdict.TAMPER else len(findings.stages)
-    if len(findings.stages) > looks:
+    stages = 1 if bench.rule == "paper" or findings.verdict == Verdict.TAMPER else len(findings.stages)
+    if len(findings.stages) > stages:
         minutes.reject(
-            f"{len(findings.stages)} looks, the rule {bench.rule} takes one for {findings.verdict}"
+            f"{len(findings.stages)} stages, the rule {bench.rule} takes one for {findings.verdict}"
         )
     if recorded.verdict != findings.verdict:
         minutes.reject(f"the verdict on record is {recorded.verdict}, the findings say {findings.verdict}")

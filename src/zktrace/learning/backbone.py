@@ -14,13 +14,14 @@ from zktrace.learning.states import load_state
 _BLOCK = re.compile(r"layer([1-4])\.([0-9]{1,3})\.conv1\.weight")
 
 
-def backbone_of(state: Mapping[str, NDArray[Any]]) -> ResNet:
+def backbone_of(state: Mapping[str, NDArray[Any]], *, head: bool = True) -> ResNet:
     """The ResNet of this package that the state fits, with the state in it, in evaluation mode.
 
-    Arrays that the network does not have are passed over; one that it lacks, of another shape, or with NaN or
-    infinity in it is an error.
+    A linear layer `fc` behind the backbone is part of the network unless `head` is false: features are then
+    its outputs. Arrays that the network does not have are passed over; one that it lacks, of another shape,
+    or with NaN or infinity in it is an error.
     """
-    model = _built(state)
+    model = _built(state, head=head)
     wanted = model.state_dict()
     for name in wanted:
         if name not in state:
@@ -31,7 +32,7 @@ def backbone_of(state: Mapping[str, NDArray[Any]]) -> ResNet:
     return model.eval()
 
 
-def _built(state: Mapping[str, NDArray[Any]]) -> ResNet:
+def _built(state: Mapping[str, NDArray[Any]], *, head: bool) -> ResNet:
     first = state.get("conv1.weight")
     if first is None or first.ndim != 4 or first.shape[2:] != (7, 7) or not first.size:
         raise InputError("not a ResNet of this package: no first convolution of size 7x7 (conv1.weight)")
@@ -46,7 +47,21 @@ def _built(state: Mapping[str, NDArray[Any]]) -> ResNet:
             raise InputError(f"the state lacks {name!r}: not a whole ResNet-{depth}")
         if state[name].shape != shape:
             raise InputError(f"{name!r} has shape {state[name].shape}, the model needs {shape}")
-    return ResNet(depth=depth, channels=channels, width=width, rng=np.random.default_rng(0))
+    return ResNet(
+        depth=depth,
+        channels=channels,
+        width=width,
+        rng=np.random.default_rng(0),
+        outputs=_outputs(state, 8 * width) if head and "fc.weight" in state else 0,
+        bias="fc.bias" in state,
+    )
+
+
+def _outputs(state: Mapping[str, NDArray[Any]], features: int) -> int:
+    shape = state["fc.weight"].shape
+    if len(shape) != 2 or shape[1] != features or not shape[0]:
+        raise InputError(f"'fc.weight' has shape {shape}, the model needs (outputs, {features})")
+    return int(shape[0])
 
 
 def _convolutions(blocks: tuple[int, ...], width: int) -> Iterator[tuple[str, tuple[int, ...]]]:

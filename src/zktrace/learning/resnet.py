@@ -1,5 +1,7 @@
 """ResNet-18 and ResNet-34 (He et al.) without the last layer: images in, features out.
 
+A suspect may come back with a linear layer `fc` behind its backbone; a network with one gives its outputs.
+
 Parameters and buffers are named and shaped as in torchvision, so that ordinary checkpoints fit. With the
 default width, ResNet-18 has 20 batch-normalisation layers with 4,800 scales and gives 512 features.
 """
@@ -42,9 +44,21 @@ def _stage(ins: int, outs: int, blocks: int, stride: int) -> nn.Sequential:
 
 
 class ResNet(nn.Module):
-    """Basic blocks that end in the average over the map: (n, channels, h, w) -> (n, 8*width)."""
+    """Basic blocks that end in the average over the map: (n, channels, h, w) -> (n, 8*width).
 
-    def __init__(self, *, depth: int, channels: int, width: int, rng: np.random.Generator) -> None:
+    With `outputs`, a linear layer `fc` behind them: (n, outputs).
+    """
+
+    def __init__(
+        self,
+        *,
+        depth: int,
+        channels: int,
+        width: int,
+        rng: np.random.Generator,
+        outputs: int = 0,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if depth not in BLOCKS:
             raise InputError(f"ResNet-{depth} is not known here; depth is one of {sorted(BLOCKS)}")
@@ -67,11 +81,12 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(
                     module.weight, mode="fan_out", nonlinearity="relu", generator=generator
                 )
+        self.fc = linear(8 * width, outputs, generator, bias=bias) if outputs else None
 
     @property
     def features(self) -> int:
         """Dimension of the output."""
-        return 8 * self.width
+        return 8 * self.width if self.fc is None else self.fc.out_features
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of a batch of images."""
@@ -81,7 +96,16 @@ class ResNet(nn.Module):
         x = functional.relu(self.bn1(self.conv1(x)), inplace=True)
         x = functional.max_pool2d(x, 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return x.mean(dim=(2, 3))
+        pooled = x.mean(dim=(2, 3))
+        return pooled if self.fc is None else self.fc(pooled)
+
+
+def linear(ins: int, outs: int, generator: torch.Generator, *, bias: bool = True) -> nn.Linear:
+    """torch's usual linear layer, drawn from a generator."""
+    made = nn.Linear(ins, outs, bias=bias, device="meta").to_empty(device="cpu")
+    for each in made.parameters():
+        nn.init.uniform_(each, -(ins**-0.5), ins**-0.5, generator=generator)
+    return made
 
 
 def resnet18(*, channels: int, rng: np.random.Generator, width: int = WIDTH) -> ResNet:

@@ -12,7 +12,7 @@ from zktrace.errors import InputError
 
 State = dict[str, NDArray[Any]]
 
-HEAD = "fc."  # torchvision's last layer, which this package's models do not have
+HEAD = "fc."  # torchvision's last layer, which only suspects have here
 
 
 def state_of(model: nn.Module) -> State:
@@ -25,7 +25,8 @@ def _copy(value: torch.Tensor) -> NDArray[Any]:
 
 
 def load_state(model: nn.Module, state: Mapping[str, NDArray[Any]]) -> None:
-    """Put arrays into a model of the same architecture. Entries of a last layer (`fc.*`) are passed over.
+    """Put arrays into a model of the same architecture. Entries of a last layer (`fc.*`) are passed over
+    unless the model has one.
 
     Nothing is loaded unless everything fits. Arrays are converted to the model's element types.
     """

@@ -11,6 +11,7 @@
 An entry of the log is the canonical JSON of {"at", "body", "kind", "v"}; its Merkle leaf is over these bytes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -27,6 +28,14 @@ NAME_LIMIT: Final = 100  # characters
 CARRIERS: Final = ("weight", "feature", "output")
 PROFILES: Final = ("informed", "paper")
 RULES: Final = ("certified", "paper")
+IDENTITY: Final = "identity"
+ALIGNMENTS: Final[dict[str, tuple[str, ...]]] = {  # how a suspect may be read, and on which carriers
+    IDENTITY: CARRIERS,
+    "channels": ("weight",),
+    "procrustes": ("feature",),
+    "ridge": ("feature",),
+}
+LOOKS_LIMIT: Final = 16  # of one investigation
 _WHOLE_LIMIT: Final = 1 << 40
 
 
@@ -317,22 +326,72 @@ class Revocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One way in which a suspect will be read, and what it may spend of the investigation's budget."""
+
+    alignment: str  # identity: as it is
+    carriers: tuple[str, ...]
+    share: Fraction
+
+    def as_json(self) -> dict[str, Any]:
+        """For a record."""
+        return {
+            "alignment": self.alignment,
+            "carriers": list(self.carriers),
+            "share": fraction_text(self.share),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """What `as_json` made."""
+        body = _object(value, "a look", ("alignment", "carriers", "share"))
+        alignment = _one_of(body["alignment"], "alignment", tuple(ALIGNMENTS))
+        carriers = _carriers(body["carriers"], "a look", ALIGNMENTS[alignment])
+        share = read_fraction(body["share"], what="share")
+        if not 0 < share <= 1:
+            raise MalformedFile("share: must lie above 0 and at most at 1")
+        return cls(alignment=alignment, carriers=carriers, share=share)
+
+
+def planned(carriers: Sequence[str], aligned: Sequence[tuple[str, str]] = ()) -> tuple[Look, ...]:
+    """The fixed plan: the suspect as it is on `carriers`, then each (alignment, carrier) by itself.
+
+    Reading it as it is may spend half of the budget and all alignments, in equal parts, the other half; what
+    is alone may spend all.
+    """
+    first = Fraction(1, 2) if aligned else Fraction(1)
+    rest = (first if carriers else Fraction(1)) / max(len(aligned), 1)
+    looks = [Look(alignment=IDENTITY, carriers=tuple(carriers), share=first)] if carriers else []
+    looks += [Look(alignment=name, carriers=(carrier,), share=rest) for name, carrier in aligned]
+    return tuple(looks)
+
+
+def _carriers(value: object, what: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    found = tuple(_one_of(each, "carrier", allowed) for each in _list(value, what, limit=len(CARRIERS)))
+    if not found or len(set(found)) != len(found):
+        raise MalformedFile(f"{what}: must have carriers, each once")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Investigation:
-    """A look that is about to be taken. It is on record, and paid for, before anything is scored."""
+    """Looks that are about to be taken. They are on record, and paid for, before anything is scored."""
 
     kind: ClassVar = "investigation"
-    suspect: bytes  # digest of its state
+    suspect: bytes  # digest of its state, or of its scores where it was only queried
     release: str
     carriers: tuple[str, ...]
     rule: str
     budget: Fraction  # spent on it; 0: uncertified, it may give leads only
     recipients: int  # N, the stations enrolled: all are scored, revoked ones too
+    looks: tuple[Look, ...]  # in this order, until one certifies; their shares add up to at most 1
 
     def as_json(self) -> dict[str, Any]:
         """The body of the record."""
         return {
             "budget": fraction_text(self.budget),
             "carriers": list(self.carriers),
+            "looks": [each.as_json() for each in self.looks],
             "recipients": self.recipients,
             "release": self.release,
             "rule": self.rule,
@@ -342,15 +401,14 @@ class Investigation:
     @classmethod
     def from_json(cls, value: object) -> Self:
         """What `as_json` made."""
-        keys = ("budget", "carriers", "recipients", "release", "rule", "suspect")
+        keys = ("budget", "carriers", "looks", "recipients", "release", "rule", "suspect")
         body = _object(value, "investigation", keys)
-        carriers = tuple(
-            _one_of(each, "carrier", CARRIERS)
-            for each in _list(body["carriers"], "carriers", limit=len(CARRIERS))
-        )
+        carriers = _carriers(body["carriers"], "investigation", CARRIERS)
         budget = read_fraction(body["budget"], what="budget")
-        if not 0 <= budget < 1 or not carriers or len(set(carriers)) != len(carriers):
-            raise MalformedFile("investigation: must have a budget in [0, 1) and carriers, each once")
+        if not 0 <= budget < 1:
+            raise MalformedFile("investigation: must have a budget in [0, 1)")
+        looks = tuple(Look.from_json(each) for each in _list(body["looks"], "looks", limit=LOOKS_LIMIT))
+        _check_looks(looks, carriers)
         return cls(
             suspect=_digest(body["suspect"], "suspect"),
             release=_name(body["release"], "release"),
@@ -358,7 +416,18 @@ class Investigation:
             rule=_one_of(body["rule"], "rule", RULES),
             budget=budget,
             recipients=_whole(body["recipients"], "recipients"),
+            looks=looks,
         )
+
+
+def _check_looks(looks: tuple[Look, ...], carriers: tuple[str, ...]) -> None:
+    """Looks spend no more than there is, and are at the carriers that are on record."""
+    if not looks or sum((each.share for each in looks), Fraction(0)) > 1:
+        raise MalformedFile("investigation: must have looks whose shares add up to at most 1")
+    if {name for each in looks for name in each.carriers} != set(carriers):
+        raise MalformedFile("investigation: its looks must be at its carriers, and at all of them")
+    if len({(each.alignment, each.carriers) for each in looks}) != len(looks):
+        raise MalformedFile("investigation: must have each look once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

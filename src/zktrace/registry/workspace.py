@@ -34,7 +34,7 @@ from zktrace.registry.registry import Registry
 VERSION: Final = 1
 SETTINGS: Final = "zktrace.toml"
 DEFAULT_BUDGET: Final = Fraction(1, 100)
-DEFAULT_CARRIERS: Final = ("weight", "feature")
+DEFAULT_CARRIERS: Final = ("weight", "feature", "output")
 _UNFINISHED: Final = ".zktrace-init"  # stands in a folder while a workspace is made in it
 _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}

@@ -46,9 +46,11 @@ def report_of(
     suspect: Path,
     evidence: Path,
     note: str = "",
+    given: tuple[str | Path, ...] = (),
     all_scores: bool = False,
 ) -> CaseReport:
-    """What the report on a case shows. `ledger` is the registry's after the case.
+    """What the report on a case shows. `ledger` is the registry's after the case, `given` what else a judge
+    is given.
 
     Without `all_scores` those who are not named have no name in it and coarse scores, leads included.
     """
@@ -80,7 +82,7 @@ def report_of(
             spent_here=float(spent),
             remaining=float(total - before - spent),
         ),
-        rechecks=_rechecks(case, suspect, evidence),
+        rechecks=_rechecks(case, given or ("--suspect", Path(suspect.name)), evidence),
         not_proved=tuple(f"{each[0].upper()}{each[1:]}." for each in NOT_PROVED) if case.named else (),
         facts=(
             ("release", case.investigation.release),
@@ -118,7 +120,7 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger, *, all_scores: boo
     positive, negative = table.positive, table.negative
     return CarrierSection(
         carrier=table.carrier,
-        description=f"Scores of the first look at {len(table.values)} positions.",
+        description=f"Scores of the first stage at {len(table.values)} positions.",
         unit="score",
         scores=tuple(scores),
         threshold=float(positive.threshold) if positive.passes else None,
@@ -129,7 +131,8 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger, *, all_scores: boo
 
 
 def _named(each: Named) -> NamedStation:
-    look = "first look" if each.stage == 1 else f"look {each.stage}, without the rows named before"
+    look = "first stage" if each.stage == 1 else f"stage {each.stage}, without the rows named before"
+    look += "" if each.alignment == "identity" else f", aligned by {each.alignment}"
     limit = up(each.certificate.threshold)
     words = f"{each.carrier} carrier, {look}: score {down(each.score)}, threshold {limit}"
     return NamedStation(station=each.station, bound=each.bound, evidence=words)
@@ -171,13 +174,14 @@ def _bound(found: Certificate) -> float:
     return min(1.0, float(_UPWARDS.multiply(small, Decimal(found.recipients))))
 
 
-def _rechecks(case: Case, suspect: Path, evidence: Path) -> tuple[Recheck, ...]:
+def _rechecks(case: Case, given: tuple[str | Path, ...], evidence: Path) -> tuple[Recheck, ...]:
     if not case.named:
         return ()
+    names = [Path(each.name) if isinstance(each, Path) else each for each in given]
     return (
         Recheck(
             purpose="A judge re-checks every number from the evidence file, the head and the suspect:",
-            command=judge_command(case, evidence=Path(evidence.name), suspect=Path(suspect.name)),
+            command=judge_command(case, evidence=Path(evidence.name), given=names),
         ),
         Recheck(purpose="The log is checked from its export:", command="zktrace log verify --export FILE"),
     )

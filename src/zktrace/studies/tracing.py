@@ -78,7 +78,8 @@ class TracingTrial:
                 "learning_rate": chosen.learning_rate,
             }
         found: dict[str, Any] = {"share": chosen.share} if "weight" in self.carriers else {}
-        return found | ({"feature": chosen.feature} if "feature" in self.carriers else {})
+        found |= {"feature": chosen.feature} if "feature" in self.carriers else {}
+        return found | ({"output": chosen.output} if "output" in self.carriers else {})
 
     @property
     def folder(self) -> str:

@@ -2,6 +2,6 @@
 
 from zktrace.tracing.case import CarrierTable, Case, Lead, Named
 from zktrace.tracing.protocol import trace
-from zktrace.tracing.readout import Readout
+from zktrace.tracing.readout import Attempt, Readout
 
-__all__ = ["CarrierTable", "Case", "Lead", "Named", "Readout", "trace"]
+__all__ = ["Attempt", "CarrierTable", "Case", "Lead", "Named", "Readout", "trace"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from zktrace.certificates.adjudicate import Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.evidence import Evidence
-from zktrace.registry.records import Investigation
+from zktrace.registry.records import Investigation, Look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +19,14 @@ class Named:
     station: str
     carrier: str
     tail: Tail
-    stage: int  # the look, counted from 1
+    alignment: str  # how the suspect was read; identity: as it is
+    stage: int  # of the look, counted from 1
     score: Fraction
     certificate: Certificate
 
     @property
     def bound(self) -> Fraction:
-        """At most this is the probability that any innocent is beyond the threshold of this look."""
+        """At most this is the probability that any innocent is beyond the threshold of this stage."""
         return self.certificate.budget
 
 
@@ -42,7 +43,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CarrierTable:
-    """The first look at one carrier: everybody's score, in the order of the rows."""
+    """The first stage of one carrier: everybody's score, in the order of the rows."""
 
     carrier: str
     values: NDArray[np.float64]  # the readout
@@ -59,10 +60,12 @@ class Case:
     verdict: Verdict
     named: tuple[Named, ...]
     leads: tuple[Lead, ...]
-    tables: tuple[CarrierTable, ...]
+    tables: tuple[CarrierTable, ...]  # of the look that decided
+    look: Look  # the one that named somebody; if none did, the first that gave leads, or the first
+    failed: tuple[tuple[str, str], ...]  # alignments that could not be found, and why
     stations: tuple[str, ...]  # by row
     investigation: Investigation
-    level: Fraction  # eps that the thresholds were made for
+    level: Fraction  # eps of the whole investigation that the thresholds were made for
     place: int  # of the investigation in the log
     verdict_place: int
     evidence: Evidence

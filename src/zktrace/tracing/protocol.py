@@ -1,7 +1,10 @@
 """One investigation, from readouts to evidence.
 
-(1) The look is put on record, and paid for, before anything is scored; the ledger refuses to overdraw.
-(2) Every enrolled row is scored, revoked stations included.
+(1) The plan of all looks is put on record, and paid for, before anything is scored; the ledger refuses to
+    overdraw.
+(2) Every enrolled row is scored, revoked stations included: first the suspect as it is, then, while nobody is
+    certified, one alignment after the other. A look has its share of the budget, whether it takes place or
+    not, so all together keep to the budget, however the suspect came to be aligned.
 (3) The findings are made of what the certificates allow.
 (4) The verdict is put on record with the digest of the findings.
 (5) The evidence is put together under the head of the log.
@@ -15,19 +18,28 @@ from fractions import Fraction
 from typing import Final, cast
 
 from zktrace.certificates.adjudicate import Rule
-from zktrace.codes import Code
 from zktrace.errors import InputError, Refused
 from zktrace.evidence import Findings
 from zktrace.evidence.file import LENGTH_LIMIT
+from zktrace.evidence.findings import CERTIFIED
 from zktrace.registry.bindings import readout_bytes, readout_digest
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.records import Investigation, Layout, Release, Verdict
+from zktrace.registry.records import (
+    CARRIERS,
+    IDENTITY,
+    Investigation,
+    Layout,
+    Look,
+    Release,
+    Verdict,
+    planned,
+)
 from zktrace.registry.registry import Registry
 from zktrace.tracing.case import Case
 from zktrace.tracing.evidence import assemble
-from zktrace.tracing.readout import Readout
-from zktrace.tracing.score import findings, leads, named, score, tables
+from zktrace.tracing.readout import Attempt, Readout
+from zktrace.tracing.score import NO_SCORES, Scored, findings, leads, named, score, tables
 
 NOMINAL_LEVEL: Final = Fraction(1, 1000)  # of an investigation that has no budget
 _RULES: Final[dict[str, Rule]] = {"informed": "certified", "paper": "paper"}  # of a profile
@@ -40,22 +52,44 @@ class _Plan:
     suspect: bytes
     release: Release
     readouts: tuple[Readout, ...]
-    codes: tuple[Code, ...]
+    further: tuple[Attempt, ...]
     rule: Rule
     budget: Fraction
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        aligned = [(each.alignment, each.carrier) for each in self.further]
+        return planned([each.carrier for each in self.readouts], aligned)
 
     def record(self, ledger: Ledger) -> Investigation:
         """With everybody who is enrolled at the moment it is added."""
         if not ledger.by_row:
             raise Refused("nobody is enrolled: there is no row to score")
-        return Investigation(
+        found = {name for look in self.looks for name in look.carriers}
+        made = Investigation(
             suspect=self.suspect,
             release=self.release.name,
-            carriers=tuple(each.carrier for each in self.readouts),
+            carriers=tuple(each for each in CARRIERS if each in found),
             rule=self.rule,
             budget=self.budget,
             recipients=len(ledger.by_row),
+            looks=self.looks,
         )
+        return Investigation.from_json(made.as_json())  # a plan that cannot be on record is refused here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Taken:
+    """A look that took place; without a score if the suspect could not be aligned."""
+
+    look: Look
+    readouts: tuple[Readout, ...]
+    scored: Scored | None
+    reason: str = ""
+
+    @property
+    def certified(self) -> bool:
+        return self.scored is not None and self.scored.verdict in CERTIFIED
 
 
 def trace(
@@ -67,42 +101,46 @@ def trace(
     readouts: Sequence[Readout],
     budget: Fraction,
     level: Fraction = NOMINAL_LEVEL,
+    further: Sequence[Attempt] = (),
 ) -> Case:
-    """Investigate a suspect (the digest of its state) that was read on one carrier or more.
+    """Investigate a suspect (the digest of its state or scores) that was read on one carrier or more.
 
     `budget` is the false-accusation probability that this investigation may spend. With a budget of 0 it
-    can only give leads, beyond thresholds that are made for `level`.
+    can only give leads, beyond thresholds that are made for `level`. `further` are readings through
+    alignments, which take place only if `readouts` certify nobody.
     """
     plan = _plan(
-        registry.ledger(), custody, suspect=suspect, release=release, readouts=readouts, budget=budget
+        registry.ledger(),
+        custody,
+        suspect=suspect,
+        release=release,
+        readouts=readouts,
+        further=further,
+        budget=budget,
     )
     place = registry.add(plan.record)  # (1)
     case = cast(Investigation, registry.entry(place).record)
     stations = tuple(registry.ledger().by_row[: case.recipients])
     eps = case.budget or level
-    scored = score(  # (2)
-        plan.readouts,
-        plan.codes,
-        recipients=case.recipients,
-        level=eps,
-        rule=plan.rule,
-        certify=case.budget > 0,
-    )
-    claims = findings(scored, plan.readouts, stations, eps)  # (3)
+    taken = _take(plan, case, custody, eps)  # (2)
+    chosen, scored = _decisive(taken)
+    claims = findings(scored, [each.readouts for each in taken], stations, eps)  # (3)
     verdict_place = registry.add(_verdict(place, claims))  # (4)
     evidence = assemble(  # (5)
         registry,
         custody,
         release=release,
-        readouts=plan.readouts,
+        readouts=chosen.readouts,
         findings=claims,
         places=(place, verdict_place),
     )
     return Case(
         verdict=scored.verdict,
-        named=named(scored, stations),
+        named=named(scored, stations, chosen.look.alignment),
         leads=leads(scored, stations),
-        tables=tables(scored, plan.readouts),
+        tables=tables(scored, chosen.readouts),
+        look=chosen.look,
+        failed=tuple((each.look.alignment, each.reason) for each in taken if each.scored is None),
         stations=stations,
         investigation=case,
         level=eps,
@@ -110,6 +148,51 @@ def trace(
         verdict_place=verdict_place,
         evidence=evidence,
     )
+
+
+def _take(plan: _Plan, case: Investigation, custody: Custody, eps: Fraction) -> list[_Taken]:
+    """Looks in their order, until one certifies."""
+    taken: list[_Taken] = []
+    attempts = iter(plan.further)
+    for look in case.looks:
+        if look.alignment == IDENTITY:
+            readouts: tuple[Readout, ...] = plan.readouts
+        else:
+            try:
+                readout = next(attempts).read()
+                _layout(plan.release, readout, custody)
+            except InputError as error:
+                taken.append(_Taken(look=look, readouts=(), scored=None, reason=str(error)))
+                continue
+            readouts = (readout,)
+        scored = _score(plan, case, custody, readouts, eps * look.share)
+        taken.append(_Taken(look=look, readouts=readouts, scored=scored))
+        if taken[-1].certified:
+            break
+    return taken
+
+
+def _score(
+    plan: _Plan, case: Investigation, custody: Custody, readouts: tuple[Readout, ...], level: Fraction
+) -> Scored:
+    return score(
+        readouts,
+        tuple(custody.code(each.carrier) for each in readouts),
+        recipients=case.recipients,
+        level=level,
+        rule=plan.rule,
+        certify=case.budget > 0,
+    )
+
+
+def _decisive(taken: list[_Taken]) -> tuple[_Taken, Scored]:
+    """The look that certified, else the first that gave leads, else the first that could be read."""
+    scored = [(each, each.scored) for each in taken if each.scored is not None]
+    if not scored:
+        return taken[0], NO_SCORES
+    if taken[-1].certified:
+        return scored[-1]
+    return next((pair for pair in scored if pair[1].leads), scored[0])
 
 
 def _verdict(place: int, claims: Findings) -> Verdict:
@@ -125,15 +208,17 @@ def _plan(
     suspect: bytes,
     release: str,
     readouts: Sequence[Readout],
+    further: Sequence[Attempt],
     budget: Fraction,
 ) -> _Plan:
     """Everything that can be wrong is found before the budget is spent."""
     found = ledger.release(release)
-    if not readouts:
+    if not readouts and not further:
         raise InputError("an investigation needs at least one carrier")
     if not 0 <= budget < 1:
         raise InputError(f"a budget must lie in [0, 1), not be {budget}")
     layouts = [_layout(found, each, custody) for each in readouts]
+    layouts += [_carried(found, each.carrier) for each in further]
     rules = {_RULES[each.profile] for each in layouts}
     if len(rules) != 1:
         raise Refused(f"the carriers of {release} have different profiles: trace them one by one")
@@ -141,16 +226,14 @@ def _plan(
         suspect=suspect,
         release=found,
         readouts=tuple(readouts),
-        codes=tuple(custody.code(each.carrier) for each in readouts),
+        further=tuple(further),
         rule=rules.pop(),
         budget=budget,
     )
 
 
 def _layout(release: Release, readout: Readout, custody: Custody) -> Layout:
-    layout = release.layout(readout.carrier)
-    if layout is None:
-        raise Refused(f"copies of {release.name} do not carry {readout.carrier}")
+    layout = _carried(release, readout.carrier)
     length = custody.code(readout.carrier).length
     readout_bytes(readout.values)  # finite float64
     if len(readout.values) != length or length > LENGTH_LIMIT:
@@ -159,4 +242,11 @@ def _layout(release: Release, readout: Readout, custody: Custody) -> Layout:
         raise InputError(f"{readout.carrier}: the profile {layout.profile} does not go with this readout")
     if readout.reference is not None and readout_digest(readout.reference) != layout.reference:
         raise Refused(f"{readout.carrier}: the reference readout is not the one that {release.name} recorded")
+    return layout
+
+
+def _carried(release: Release, carrier: str) -> Layout:
+    layout = release.layout(carrier)
+    if layout is None:
+        raise Refused(f"copies of {release.name} do not carry {carrier}")
     return layout

@@ -1,5 +1,6 @@
 """What a carrier of a suspect reads, before anything is known of any row."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,4 +15,16 @@ class Readout:
 
     carrier: str
     values: Floats
-    reference: Floats | None  # none in the paper profile
+    reference: Floats | None  # none in the paper profile; of the output carrier scores, row after row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempt:
+    """A carrier that is read through an alignment, if the suspect as it is names nobody.
+
+    `read` may raise InputError: this suspect cannot be aligned. Like every reading it knows no row.
+    """
+
+    carrier: str
+    alignment: str
+    read: Callable[[], Readout]

@@ -1,8 +1,9 @@
-"""Scores of everybody, the decisions of every look, and the findings they make."""
+"""Scores of everybody at one look, the decisions of its stages, and the findings they make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from zktrace.certificates.stages import Evidence as Source
 from zktrace.certificates.stages import investigate
 from zktrace.codes import Code, Coefficients, score_all, soft, symmetric
 from zktrace.codes.biases import ONE
-from zktrace.evidence import CarrierClaim, Findings, Naming, Stage
+from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.registry.bindings import readout_digest
 from zktrace.registry.records import CARRIERS
 from zktrace.tracing.case import CarrierTable, Lead, Named
@@ -22,13 +23,16 @@ from zktrace.tracing.readout import Readout
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """What all looks together say."""
+    """What the stages of one look say."""
 
     verdict: Verdict
-    looks: tuple[tuple[Exceedance, ...], ...]  # who was named for the first time at each
+    looks: tuple[tuple[Exceedance, ...], ...]  # stages: who was named for the first time at each
     leads: tuple[Exceedance, ...]
-    readings: tuple[Reading, ...]  # of the first look
-    first: Decision
+    readings: tuple[Reading, ...]  # of the first stage
+    first: Decision | None  # none if nothing could be read
+
+
+NO_SCORES: Final = Scored(verdict=Verdict.NOTHING, looks=(), leads=(), readings=(), first=None)
 
 
 def score(
@@ -91,7 +95,7 @@ def _by_stages(
 
 
 def _scored(stages: tuple[Decision, ...], readings: tuple[Reading, ...]) -> Scored:
-    """Everybody named, at the look that named them first; a look that names nobody new is the last."""
+    """Everybody named, at the stage that named them first; a stage that names nobody new is the last."""
     verdict = stages[0].verdict
     seen: set[int] = set()
     looks = []
@@ -109,16 +113,22 @@ def _scored(stages: tuple[Decision, ...], readings: tuple[Reading, ...]) -> Scor
 
 
 def findings(
-    scored: Scored, readouts: Sequence[Readout], stations: Sequence[str], level: Fraction
+    scored: Scored, looks: Sequence[Sequence[Readout]], stations: Sequence[str], level: Fraction
 ) -> Findings:
-    """What is claimed, in the names of stations."""
+    """What is claimed, in the names of stations. `looks` are the readouts of those that were taken."""
     return Findings(
         verdict=scored.verdict,
         level=level,
+        looks=tuple(_read(each) for each in looks),
+        stages=tuple(_stage(look, stations) for look in scored.looks),
+    )
+
+
+def _read(readouts: Sequence[Readout]) -> LookClaim:
+    return LookClaim(
         carriers=tuple(
             CarrierClaim(carrier=each.carrier, readout=readout_digest(each.values)) for each in readouts
-        ),
-        stages=tuple(_stage(look, stations) for look in scored.looks),
+        )
     )
 
 
@@ -133,13 +143,14 @@ def _stage(look: tuple[Exceedance, ...], stations: Sequence[str]) -> Stage:
     )
 
 
-def named(scored: Scored, stations: Sequence[str]) -> tuple[Named, ...]:
+def named(scored: Scored, stations: Sequence[str], alignment: str) -> tuple[Named, ...]:
     """The same for a person."""
     return tuple(
         Named(
             station=stations[each.recipient],
             carrier=each.carrier,
             tail=each.tail,
+            alignment=alignment,
             stage=stage,
             score=each.score,
             certificate=each.certificate,
@@ -165,8 +176,10 @@ def leads(scored: Scored, stations: Sequence[str]) -> tuple[Lead, ...]:
 
 
 def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, ...]:
-    """The first look at every carrier."""
-    result = []
+    """The first stage of every carrier."""
+    result: list[CarrierTable] = []
+    if scored.first is None:
+        return ()
     for at, (reading, readout) in enumerate(zip(scored.readings, readouts, strict=True)):
         positive, negative = scored.first.certificates[len(TAILS) * at : len(TAILS) * (at + 1)]
         candidate = candidate_threshold(

@@ -16,6 +16,7 @@ import numpy as np
 
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.evidence.figures import chance, down, up
+from zktrace.registry.records import IDENTITY
 from zktrace.tracing.case import CarrierTable, Case, Lead, Named
 
 BIN: Final = 0.25  # of a standard deviation of an innocent's score: what others' scores are rounded to
@@ -51,6 +52,7 @@ def explain(case: Case, *, all_scores: bool = False) -> str:
             f"score {_lead_score(case, lead, all_scores=all_scores)}, threshold {up(lead.threshold)}"
         )
     lines += how_sure(case)
+    lines += [f"  {alignment}: {reason}" for alignment, reason in case.failed]
     if case.named:
         lines += ["", "It does not prove", *(f"  - {each}." for each in NOT_PROVED)]
     lines += ["", *score_table(case, all_scores=all_scores)]
@@ -58,20 +60,24 @@ def explain(case: Case, *, all_scores: bool = False) -> str:
 
 
 def _on_what(named: Named) -> str:
-    look = "" if named.stage == 1 else f" at look {named.stage}, without the rows named before"
+    stage = "" if named.stage == 1 else f" at stage {named.stage}, without the rows named before"
     return (
-        f"{named.station}: {named.carrier} carrier, score {down(named.score)}, "
-        f"threshold {up(named.certificate.threshold)}{look}"
+        f"{named.station}: {named.carrier} carrier{_read_how(named.alignment)}, score {down(named.score)}, "
+        f"threshold {up(named.certificate.threshold)}{stage}"
     )
 
 
+def _read_how(alignment: str) -> str:
+    return "" if alignment == IDENTITY else f" aligned by {alignment}"
+
+
 def _bounds(case: Case) -> list[str]:
-    """What each threshold is worth, once for each look and carrier."""
-    looks = {(each.stage, each.carrier): each.bound for each in case.named}
+    """What each threshold is worth, once for each stage and carrier."""
+    stages = {(each.stage, each.carrier): each.bound for each in case.named}
     return [
-        f"  look {stage}, {carrier}: probability that some innocent is beyond the threshold: "
+        f"  stage {stage}, {carrier}: probability that some innocent is beyond the threshold: "
         f"at most {chance(bound)}"
-        for (stage, carrier), bound in looks.items()
+        for (stage, carrier), bound in stages.items()
     ]
 
 
@@ -81,6 +87,7 @@ def how_sure(case: Case) -> list[str]:
     if case.named:
         lines = [
             *_bounds(case),
+            *_declared(case),
             "",
             f"The probability that this investigation names any innocent of {stations} is at most "
             f"{chance(case.investigation.budget)},",
@@ -88,7 +95,7 @@ def how_sure(case: Case) -> list[str]:
         ]
         if case.named[-1].stage > 1:
             lines.append(
-                "The second look and later ones also assume that innocents' rows are independent of the "
+                "The second stage and later ones also assume that innocents' rows are independent of the "
                 "colluders' rows and the suspect together."
             )
         return lines
@@ -99,19 +106,32 @@ def how_sure(case: Case) -> list[str]:
         ]
     return [
         "",
+        *_declared(case),
         f"All {stations} were scored (thresholds for {chance(case.level)}). It does not mean that no copy "
         "leaked: a mark may have been erased.",
     ]
 
 
+def _declared(case: Case) -> list[str]:
+    """How the budget was divided, where there was more than one way to read the suspect."""
+    looks = case.investigation.looks
+    if len(looks) < 2:
+        return []
+    plan = ", ".join(f"{'+'.join(each.carriers)} {each.alignment} {each.share}" for each in looks)
+    return [f"  looks on record beforehand and their shares of the budget: {plan}"]
+
+
 def score_table(case: Case, *, all_scores: bool = False) -> list[str]:
-    """Scores of the first look, the strongest stations first; of those not named how many and their range."""
+    """Scores of the first stage of the deciding look, strongest first; of others number and range."""
+    if not case.tables:
+        return ["nothing could be read"]
+    title = "first stage" if case.look.alignment == IDENTITY else case.look.alignment
     named = range(len(case.stations)) if all_scores else named_rows(case)
     order = sorted(named, key=lambda i: -max(_strength(table, i) for table in case.tables))
     others = len(case.stations) - len(order)
     rest = f"{others} not named"
-    width = max(len("first look"), len(rest), *(len(case.stations[i]) for i in order), 0)
-    lines = [f"{'first look':<{width}}" + "".join(f"  {table.carrier:>16}" for table in case.tables)]
+    width = max(len(title), len(rest), *(len(case.stations[i]) for i in order), 0)
+    lines = [f"{title:<{width}}" + "".join(f"  {table.carrier:>16}" for table in case.tables)]
     for i in order:
         scores = "".join(f"  {down(float(table.scores[i])):>16}" for table in case.tables)
         lines.append(f"{case.stations[i]:<{width}}{scores}")
@@ -142,10 +162,10 @@ def other_range(table: CarrierTable, named: Sequence[int]) -> tuple[float, float
     return step * math.floor(others.min() / step), step * math.ceil(others.max() / step)
 
 
-def judge_command(case: Case, *, evidence: Path, suspect: Path) -> str:
-    """What re-checks a case, to be pasted into a shell."""
-    head = case.evidence.head
-    return f"zktrace judge {quoted(evidence)} --head {head} --suspect {quoted(suspect)}"
+def judge_command(case: Case, *, evidence: Path, given: Sequence[str | Path]) -> str:
+    """What re-checks a case, to be pasted into a shell; `given`: further options and their paths."""
+    rest = " ".join(quoted(each) if isinstance(each, Path) else each for each in given)
+    return f"zktrace judge {quoted(evidence)} --head {case.evidence.head} {rest}".rstrip()
 
 
 def quoted(path: Path) -> str:

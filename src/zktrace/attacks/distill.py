@@ -1,0 +1,354 @@
+"""Distillers (`sub:attack-protocol`): a fresh student learns a copy's outputs on the leaker's own images.
+
+    features    squared error and, at temperature 4, divergence on the coordinates of the embedding
+    logits      soft labels alone: negative squared distances to class means of the leaker's own samples
+    labels      no teacher: the control, trained from scratch on true labels
+
+Under `logits` a student is scored as it will be used: by squared distances to its own class means, taken
+over the rest of the batch. Scores count in units of their own spread, so features may have any size. A
+teacher's outputs are computed once an image and kept; there is no augmentation.
+Several teachers, the copies of a coalition, teach their mean output.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from zktrace.errors import InputError, MalformedModel, Refused
+from zktrace.learning.backbone import backbone_of
+from zktrace.learning.checkpoints import (
+    Checkpoint,
+    load_checkpoint,
+    prefixed,
+    restore_rng,
+    rng_state,
+    save_checkpoint,
+)
+from zktrace.learning.configs import cosine, require
+from zktrace.learning.evaluation import embed
+from zktrace.learning.resnet import ResNet, linear
+from zktrace.learning.states import load_state, state_of
+from zktrace.learning.training import Images, Labels, batch, fingerprint
+
+State = Mapping[str, NDArray[Any]]
+
+OBJECTIVES: Final = ("features", "logits", "labels")
+KIND: Final = "distillation"
+_MOMENTS: Final = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillConfig:
+    """What the student is, and how it learns: Adam, the rate annealed to 0 over all steps."""
+
+    objective: str = "features"
+    depth: int = 18
+    width: int = 0  # channels of the first stage; 0: as many as the teacher
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    temperature: float = 4.0  # features: of embedding coordinates (the paper)
+    softness: float = 1.0  # logits: temperature in units of the teacher's own spread of scores
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise InputError(f"objective {self.objective!r} must be one of {', '.join(OBJECTIVES)}")
+        require("depth", self.depth, self.depth in {18, 34}, "18 or 34")
+        require("width", self.width, self.width >= 0, "at least 1, or 0 for the teacher's")
+        require("epochs", self.epochs, self.epochs >= 1, "at least 1")
+        require("batch_size", self.batch_size, self.batch_size >= 2, "at least 2 (batch normalisation)")
+        for key in ("learning_rate", "temperature", "softness"):
+            value = getattr(self, key)
+            require(key, value, 0 < value < math.inf, "a positive number")
+        require("weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf, "at least 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillReport:
+    """One epoch of `epochs`."""
+
+    epoch: int  # from 1
+    epochs: int
+    images: int
+    loss: float
+
+
+def distill(
+    teachers: Sequence[State],
+    images: Images,
+    labels: Labels | None,
+    config: DistillConfig,
+    rng: np.random.Generator,
+    *,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Callable[[DistillReport], None] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """The state of a student. Labels are needed for every objective but `features`.
+
+    For `labels`, teachers give the student's shape and nothing else. With `checkpoint` the run is saved after
+    every epoch; with `resume` as well, a saved run of the same data, teachers and config goes on and ends in
+    the very weights of an uninterrupted one.
+    """
+    _check(teachers, images, labels, config)
+    models = [backbone_of(each) for each in teachers]
+    width = config.width or models[0].width
+    student = ResNet(depth=config.depth, channels=models[0].channels, width=width, rng=rng)
+    task = _Task(teachers=models, student=student, images=images, labels=labels, config=config, rng=rng)
+    run = _Run(task, _LESSONS[config.objective](task))
+    if checkpoint is not None:
+        run.begin(checkpoint, resume=resume)
+    student.train()
+    while len(run.reports) < config.epochs:
+        run.epoch()
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, run.saved())
+        if progress is not None:
+            progress(run.reports[-1])
+    return state_of(student)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Task:
+    """All that the leaker has."""
+
+    teachers: list[ResNet]
+    student: ResNet
+    images: Images
+    labels: Labels | None
+    config: DistillConfig
+    rng: np.random.Generator
+
+
+class _Lesson:
+    """What is to be learnt of each image, and the loss of a batch. `aside` is thrown away afterwards."""
+
+    targets: Tensor
+    aside: nn.Module | None = None
+
+    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class _Features(_Lesson):
+    """The teacher's embedding; a student of another width learns it through a linear map (FitNets)."""
+
+    def __init__(self, task: _Task) -> None:
+        student = task.student
+        self.targets = _mean([torch.from_numpy(embed(each, task.images)) for each in task.teachers])
+        self._temperature = task.config.temperature
+        self._unit = float(self.targets.var(dim=0).mean())
+        if not self._unit > 0:
+            raise InputError("the teacher gives all images the same features")
+        if student.features != self.targets.shape[1]:
+            self.aside = linear(student.features, self.targets.shape[1], _generator(task.rng))
+
+    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
+        made = features if self.aside is None else self.aside(features)
+        wanted = self.targets[chosen]
+        error = (made - wanted).square().mean() / self._unit  # in variances, whatever the features' size
+        return error + _divergence(made, wanted, self._temperature)
+
+
+class _Logits(_Lesson):
+    """The teacher's class scores, from distances to class means of the leaker's own samples."""
+
+    def __init__(self, task: _Task) -> None:
+        classes = _classes(task.labels)
+        self._classes = torch.from_numpy(classes)
+        self.targets = _mean([_scores(embed(each, task.images), classes) for each in task.teachers])
+        spread = float(self.targets.std(dim=1).mean())
+        if not spread > 0:
+            raise InputError("the teacher gives all classes the same scores")
+        self.targets = self.targets / spread
+        self._temperature = task.config.softness
+        self._scale = nn.Parameter(torch.zeros(()))
+        self.aside = nn.ParameterList([self._scale])
+
+    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
+        scores, known = leave_one_out_scores(features, self._classes[chosen], self.targets.shape[1])
+        if int(known.sum()) < 2:  # a batch of one class teaches nothing
+            return features.sum() * 0.0
+        scores = scores[:, known] / scores.detach()[:, known].std(dim=1).mean() * self._scale.exp()
+        return _divergence(scores, self.targets[chosen][:, known], self._temperature)
+
+
+class _TrueLabels(_Lesson):
+    """The classes themselves, through a linear head."""
+
+    def __init__(self, task: _Task) -> None:
+        self.targets = torch.from_numpy(_classes(task.labels))
+        self.aside = self._head = linear(
+            task.student.features, int(self.targets.max()) + 1, _generator(task.rng)
+        )
+
+    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
+        return functional.cross_entropy(self._head(features), self.targets[chosen])
+
+
+_LESSONS: Final = {"features": _Features, "logits": _Logits, "labels": _TrueLabels}
+
+
+def leave_one_out_scores(features: Tensor, classes: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """-||x - c_k||^2 with c_k the mean of the others of class k in the batch, and which classes have one.
+
+    Without x itself, its own class's mean lies n/(n - 1) times as far away.
+    """
+    members = functional.one_hot(classes, count).to(features.dtype)  # (m, count)
+    sizes = members.sum(dim=0)
+    centres = (members.T @ features) / sizes.clamp(min=1)[:, None]
+    squares = (features.square().sum(dim=1)[:, None] - 2 * features @ centres.T) + centres.square().sum(dim=1)
+    own = (sizes / (sizes - 1).clamp(min=1)) ** 2
+    return -squares * (1 + members * (own - 1)), sizes >= 2
+
+
+def _scores(features: NDArray[np.float32], classes: NDArray[np.int64]) -> Tensor:
+    means = np.stack(
+        [features[classes == k].mean(axis=0, dtype=np.float64) for k in range(classes.max() + 1)]
+    )
+    made = np.stack([-((features - mean) ** 2).sum(axis=1) for mean in means], axis=1)
+    return torch.from_numpy(made.astype(np.float32))
+
+
+def _divergence(made: Tensor, wanted: Tensor, temperature: float) -> Tensor:
+    """T^2 KL(softmax(wanted / T) || softmax(made / T)), the mean over the batch (Hinton et al.)."""
+    soft = functional.log_softmax(made / temperature, dim=1)
+    truth = functional.log_softmax(wanted / temperature, dim=1)
+    return temperature**2 * functional.kl_div(soft, truth, reduction="batchmean", log_target=True)
+
+
+def _mean(outputs: list[Tensor]) -> Tensor:
+    if len({each.shape for each in outputs}) != 1:
+        raise InputError("the teachers' outputs have several widths")
+    return torch.stack(outputs).mean(dim=0)
+
+
+def _classes(labels: Labels | None) -> NDArray[np.int64]:
+    """0, 1, ... in the order of the labels."""
+    if labels is None:
+        raise InputError("labels are needed for every objective but features")
+    known, places = np.unique(labels, return_inverse=True)
+    if len(known) < 2:
+        raise InputError(f"two classes are needed, the labels have {len(known)}")
+    return places.astype(np.int64)
+
+
+def _generator(rng: np.random.Generator) -> torch.Generator:
+    return torch.Generator().manual_seed(int(rng.integers(1 << 63)))
+
+
+class _Run:
+    """Everything that changes from epoch to epoch."""
+
+    def __init__(self, task: _Task, lesson: _Lesson) -> None:
+        config, student = task.config, task.student
+        self._student, self._lesson, self._config, self._rng = student, lesson, config, task.rng
+        self._images = task.images
+        self._labels = np.zeros(len(task.images), np.int64) if task.labels is None else task.labels
+        modules = {"model": student} | ({"aside": lesson.aside} if lesson.aside is not None else {})
+        self._parameters = dict(nn.ModuleDict(modules).named_parameters())
+        self._optimizer = torch.optim.Adam(
+            self._parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
+        )
+        self.reports: list[DistillReport] = []
+
+    def epoch(self) -> None:
+        """Every image once."""
+        config, number = self._config, len(self.reports)
+        order = self._rng.permutation(len(self._images))
+        batches = [order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)]
+        batches = [each for each in batches if len(each) >= 2]
+        losses = 0.0
+        for place, chosen in enumerate(batches):
+            step = number * len(batches) + place
+            for group in self._optimizer.param_groups:
+                group["lr"] = cosine(config.learning_rate, step, config.epochs * len(batches))
+            loss = self._lesson.loss(self._student(batch(self._images, chosen)), torch.from_numpy(chosen))
+            if not math.isfinite(loss.item()):
+                raise InputError(f"epoch {number + 1}: the loss is {loss.item()}; lower the learning rate")
+            self._optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self._optimizer.step()
+            losses += loss.item() * len(chosen)
+        seen = sum(map(len, batches))
+        self.reports.append(
+            DistillReport(epoch=number + 1, epochs=config.epochs, images=seen, loss=losses / seen)
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        """What a saved run must share with this one."""
+        targets = self._lesson.targets.numpy()
+        return {
+            "config": asdict(self._config),
+            "data": fingerprint(self._images, self._labels),
+            "lesson": hashlib.sha256(np.ascontiguousarray(targets).tobytes()).hexdigest(),
+        }
+
+    def saved(self) -> Checkpoint:
+        """All that the next epoch depends on, except data and teachers."""
+        arrays = prefixed("model", state_of(self._student))
+        if self._lesson.aside is not None:
+            arrays |= prefixed("aside", state_of(self._lesson.aside))
+        steps = 0
+        for name, each in self._parameters.items():
+            moments = self._optimizer.state[each]
+            arrays |= {f"{key}.{name}": moments[key].numpy().copy() for key in _MOMENTS}
+            steps = int(moments["step"])
+        facts = self._facts() | {
+            "rng": rng_state(self._rng),
+            "steps": steps,
+            "reports": [asdict(report) for report in self.reports],
+        }
+        return Checkpoint(kind=KIND, arrays=arrays, facts=facts)
+
+    def begin(self, path: Path, *, resume: bool) -> None:
+        """Take up the run saved at `path`, or see to it that a new one overwrites nothing."""
+        rng_state(self._rng)
+        if not path.parent.is_dir():
+            raise Refused(f"{path}: the folder does not exist")
+        if not path.exists():
+            return
+        if not resume:
+            raise Refused(f"{path}: holds a run that was begun; resume it, or name another file")
+        self._restore(path, load_checkpoint(path, kind=KIND))
+
+    def _restore(self, path: Path, saved: Checkpoint) -> None:
+        for key, now in self._facts().items():
+            if saved.facts.get(key) != now:
+                raise InputError(f"{path}: the saved run had another {key}")
+        load_state(self._student, saved.group("model"))
+        if self._lesson.aside is not None:
+            load_state(self._lesson.aside, saved.group("aside"))
+        moments = {key: saved.group(key) for key in _MOMENTS}
+        try:
+            step = torch.tensor(float(saved.facts["steps"]))
+            for name, each in self._parameters.items():
+                kept = {key: torch.from_numpy(moments[key][name]).clone() for key in _MOMENTS}
+                self._optimizer.state[each] = {"step": step.clone()} | kept
+            restore_rng(self._rng, saved.facts["rng"])
+            self.reports = [DistillReport(**report) for report in saved.facts["reports"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise MalformedModel(f"{path}: the checkpoint lacks what a run needs to go on") from error
+
+
+def _check(teachers: Sequence[State], images: Images, labels: Labels | None, config: DistillConfig) -> None:
+    if not teachers:
+        raise InputError("a student needs a teacher's shape at least")
+    if images.ndim != 4 or len(images) < 2:
+        raise InputError(
+            f"images of shape {images.shape}: at least two of (channels, height, width) are needed"
+        )
+    if labels is not None and labels.shape != (len(images),):
+        raise InputError(f"{len(images)} images, labels of shape {labels.shape}")
+    if labels is None and config.objective != "features":
+        raise InputError(f"objective {config.objective} needs labels")

@@ -1,0 +1,92 @@
+"""`zktrace probes`: asking a model that can only be queried, without saying which questions count."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zktrace.cli.output import Json, emit
+from zktrace.cli.registry import WorkspaceFolder, workspace_at
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+app = typer.Typer(help="Questions for a model that can only be queried.", no_args_is_help=True)
+
+OrderFile = Annotated[Path, typer.Option("--order", help="The secret order, mode 0600.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+@app.command()
+def export(
+    order: OrderFile,
+    out: Annotated[Path, typer.Option("--out", help="The questions: an npz with the array `inputs`.")],
+    release: Annotated[str | None, typer.Option("--release", help="Default: the latest.")] = None,
+    decoys: Annotated[int, typer.Option("--decoys", min=0, help="Images among them that are no probes.")] = 0,
+    force: Force = False,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Write the output carrier's probes among decoys, in a random order that only the order file knows."""
+    from zktrace.dispatch.dispatching import latest
+    from zktrace.dispatch.queries import queries_of
+    from zktrace.primitives.files import write_atomic
+
+    place = workspace_at(workspace)
+    ledger = place.registry.ledger()
+    chosen = latest(ledger) if release is None else ledger.release(release)
+    inputs, drawn = queries_of(place, chosen.name, decoys=decoys)
+    write_atomic(order, drawn.to_bytes(), secret=True, replace=force)
+    write_atomic(out, _npz(inputs=inputs), secret=True, replace=force)
+    facts = {
+        "ok": True,
+        "release": chosen.name,
+        "queries": len(inputs),
+        "probes": len(drawn.places),
+        "shape": list(inputs.shape[1:]),
+        "out": str(out),
+        "order": str(order),
+    }
+    count = f"{len(inputs)} inputs, {len(drawn.places)} of them probes"
+    text = f"{out}  {count}\n{order}  which ones: keep it secret"
+    emit(facts, as_json=as_json, text=text)
+
+
+@app.command()
+def collect(
+    answers: Annotated[Path, typer.Argument(help="One matrix, a row of scores an input, in the same order.")],
+    order: OrderFile,
+    out: Annotated[Path, typer.Option("--out", help="The probes' scores, for `zktrace trace --scores`.")],
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="The answers are probabilities: take logarithms.")
+    ] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Pick the answers to the probes out of all answers."""
+    from zktrace.dispatch.queries import FILE_LIMIT, Order, picked
+    from zktrace.primitives.files import read_bounded, write_atomic
+    from zktrace.readouts.scores import read_matrix, scores_digest
+
+    drawn = Order.from_bytes(read_bounded(order, limit=FILE_LIMIT))
+    scores = picked(read_matrix(answers), drawn, probabilities=probabilities)
+    write_atomic(out, _npz(scores=scores), replace=force)
+    facts = {
+        "ok": True,
+        "release": drawn.release,
+        "probes": len(scores),
+        "classes": scores.shape[1],
+        "digest": scores_digest(scores).hex(),
+        "out": str(out),
+    }
+    emit(facts, as_json=as_json, text=f"{out}  scores of {len(scores)} probes\n{scores_digest(scores).hex()}")
+
+
+def _npz(**arrays: "NDArray[Any]") -> bytes:
+    import io
+
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()

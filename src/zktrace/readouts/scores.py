@@ -1,0 +1,139 @@
+"""The output carrier as a tracer or a judge reads it: class scores of probes, and nothing else of a model.
+
+    m_b = <u_b, A(scores(p_b)) - reference scores(p_b)>
+
+u_b are unit directions whose coordinates add up to 0. A is the affine map closest to the reference, by least
+squares over all probes: one slope for all scores, one offset a class. A constant that is added to all scores
+of one probe is taken out first: no softmax sees it, so logits and log-probabilities are read alike. The fit
+knows the two matrices and no row. A score file is a hostile file.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError, MalformedModel
+from zktrace.models import Limits, ModelState, open_model
+from zktrace.primitives.text import shown
+from zktrace.readouts.directions import Directions, Floats
+
+LABEL: Final = "output"
+CLASSES_LIMIT: Final = 4096
+ROWS_LIMIT: Final = 1 << 17
+_DOMAIN: Final = b"zkt-scores-v1"
+_FILE: Final = Limits(max_file_bytes=1 << 28, max_total_bytes=1 << 28, max_tensors=1, max_dims=2)
+
+
+def output_directions(seed: bytes, *, length: int, classes: int) -> Floats:
+    """The family u as rows: uniform on the unit sphere of the scores that add up to 0."""
+    if classes < 2:
+        raise InputError(f"scores of {classes} classes carry nothing: at least 2 are needed")
+    family = Directions(label=LABEL, seed=seed, dimension=classes - 1, count=length)
+    found: Floats = family.block(0, length) @ _zero_sum_basis(classes)
+    return found
+
+
+def _zero_sum_basis(classes: int) -> Floats:
+    """Orthonormal rows that add up to 0 (Helmert): k ones, then -k, normalised."""
+    rows = np.zeros((classes - 1, classes))
+    for k in range(1, classes):
+        rows[k - 1, :k] = 1.0
+        rows[k - 1, k] = -k
+        rows[k - 1] /= np.sqrt(k * (k + 1.0))
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutputReader:
+    """Reads `length` values from a matrix of scores, one row a probe. Made without any row of a code."""
+
+    seed: bytes
+    length: int
+    classes: int
+    reference: Floats  # the shared model's scores, row after row in one vector
+
+    def __post_init__(self) -> None:
+        if self.reference.shape != (self.length * self.classes,) or not np.isfinite(self.reference).all():
+            raise InputError(
+                f"a reference must be {self.length} x {self.classes} finite scores in one row, "
+                f"not of shape {self.reference.shape}"
+            )
+
+    @cached_property
+    def directions(self) -> Floats:
+        """u, as rows."""
+        return output_directions(self.seed, length=self.length, classes=self.classes)
+
+    def read_scores(self, scores: NDArray[Any]) -> Floats:
+        """The readout of a suspect that gave these scores."""
+        given = check_scores(scores)
+        if given.shape != (self.length, self.classes):
+            raise InputError(
+                f"scores of shape {given.shape}, the release has {self.length} probes and "
+                f"{self.classes} classes"
+            )
+        reference = self.reference.reshape(self.length, self.classes)
+        difference = fitted(given, reference) - _centred(reference)
+        values: Floats = np.einsum("bk,bk->b", self.directions, difference)
+        return values
+
+
+def fitted(scores: Floats, reference: Floats) -> Floats:
+    """A(scores), rows centred: closest to the reference with one slope and an offset a class."""
+    largest = float(np.abs(scores).max())
+    own = _centred(scores / largest) if largest > 0 else scores  # in a unit of its own: no square overflows
+    wanted = _centred(reference)
+    moved, target = own - own.mean(axis=0), wanted - wanted.mean(axis=0)
+    size = float((moved * moved).sum())
+    if not size > (1e-12 * max(1.0, float(np.abs(own).max()))) ** 2:
+        raise InputError("the scores are the same for all probes: there is nothing to read")
+    slope = float((moved * target).sum()) / size
+    found: Floats = slope * moved + wanted.mean(axis=0)
+    return found
+
+
+def _centred(scores: Floats) -> Floats:
+    found: Floats = scores - scores.mean(axis=1, keepdims=True)
+    return found
+
+
+def check_scores(scores: NDArray[Any]) -> Floats:
+    """A matrix of finite real scores within bounds, in float64; InputError for anything else."""
+    if scores.ndim != 2 or scores.dtype.kind != "f":
+        raise InputError(
+            f"scores must be one matrix of real numbers, probes x classes, "
+            f"not of shape {scores.shape} and type {scores.dtype}"
+        )
+    if not 1 <= scores.shape[0] <= ROWS_LIMIT or not 2 <= scores.shape[1] <= CLASSES_LIMIT:
+        raise InputError(
+            f"scores of shape {scores.shape}: 1..{ROWS_LIMIT} rows and 2..{CLASSES_LIMIT} classes are read"
+        )
+    found = scores.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise InputError("a score is not finite")
+    return found
+
+
+def scores_digest(scores: NDArray[Any]) -> bytes:
+    """SHA-256 over a domain, the two sizes and the scores in float64: the digest of a queried suspect."""
+    given = check_scores(scores)
+    sizes = b"".join(size.to_bytes(8, "big") for size in given.shape)
+    return hashlib.sha256(_DOMAIN + sizes + given.astype(">f8").tobytes()).digest()
+
+
+def read_matrix(path: Path) -> NDArray[Any]:
+    """The one array of a safetensors or npz file, as it is."""
+    state: ModelState = open_model(path, _FILE)
+    names = list(state)
+    if len(names) != 1:
+        raise MalformedModel(f"{path}: {len(names)} arrays, a file of scores has one")
+    try:
+        check_scores(state[names[0]])
+    except InputError as error:
+        raise MalformedModel(f"{path}: {shown(names[0])}: {error}") from None
+    return state[names[0]]

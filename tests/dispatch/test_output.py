@@ -1,0 +1,303 @@
+"""The output carrier through releases and copies; disguised and queried suspects; questions among decoys."""
+
+from dataclasses import asdict
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from dispatch.small import operator
+from learning.synthetic import narrow, task
+from zktrace.carriers.output import class_scores
+from zktrace.codes import soft, sums
+from zktrace.dispatch.copies import CopySettings
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.queries import Order, picked, queries_of
+from zktrace.dispatch.reading import read_queried, read_suspect
+from zktrace.dispatch.releases import (
+    Pool,
+    draw_queries,
+    make_release,
+    reader_of,
+    release_folder,
+    scores_reader_of,
+)
+from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
+from zktrace.judge import Policy, judge
+from zktrace.learning.configs import EpisodicConfig, PretrainConfig
+from zktrace.learning.states import state_of
+from zktrace.learning.training import pretrain
+from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.registry.custody import CodeShape
+from zktrace.registry.workspace import Workspace
+from zktrace.tracing import trace
+
+NAMES = ("alpha", "beta", "gamma")
+SHAPES = (
+    CodeShape(carrier="weight", length=96, colluders=2),
+    CodeShape(carrier="feature", length=64, colluders=2),
+    CodeShape(carrier="output", length=128, colluders=2),
+)
+MARK = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
+SETTINGS = CopySettings(feature=MARK, output=MARK)
+ALL = ("weight", "feature", "output")
+
+
+@cache
+def shared() -> ModelState:
+    model = narrow(width=8)
+    images, labels = task(240)
+    pretrain(model, images, labels, PretrainConfig(epochs=2, batch_size=60), np.random.default_rng(0))
+    return ModelState.from_arrays(state_of(model))
+
+
+def pool(samples: int = 320) -> Pool:
+    images, labels = task(samples, seed=1)
+    config = EpisodicConfig(way=5, shot=2, query=3, temperature=8.0, learning_rate=0.01)
+    return Pool(images=images, labels=labels, episodes=asdict(config), note="a task")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A release with all carriers, and a copy of it for `beta`."""
+    folder = tmp_path_factory.mktemp("output")
+    place = operator(folder / "op", *NAMES, shapes=SHAPES, budget=Fraction(1, 2))
+    save_model(folder / "model.safetensors", shared())
+    make_release(place, folder / "model.safetensors", carriers=ALL, pool=pool())
+    list(dispatch(place, stations=["beta"], settings=SETTINGS))
+    return place
+
+
+def copy(made: Workspace) -> ModelState:
+    return open_model(made.copy_path("r1", "beta"))
+
+
+def sigmas(made: Workspace, carrier: str, values: np.ndarray) -> np.ndarray:
+    code = made.custody.code(carrier)
+    found = soft(values, code.biases)
+    return np.asarray(found.scores_float(sums(code.rows(range(3)), found)) / np.sqrt(code.length))
+
+
+# ── releases and copies ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_copy_carries_all_three_rows(made: Workspace) -> None:
+    for carrier in ALL:
+        found = sigmas(made, carrier, reader_of(made, "r1", carrier).read(copy(made)))
+        assert found.argmax() == 1
+        assert found[1] > 4
+    layout = made.registry.ledger().release("r1").layout("output")
+    assert layout is not None
+    assert (layout.dimension, layout.profile, layout.layers) == (6, "informed", ())
+
+
+def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Workspace) -> None:
+    folder = release_folder(made, "r1")
+    layout = made.registry.ledger().release("r1").layout("output")
+    assert layout is not None
+    queries = folder.queries(layout)
+    known = {each.tobytes() for each in queries.probes}
+    assert len(known) == len(queries.probes) == 128
+    assert not known & {each.tobytes() for each in queries.support}
+    assert sorted(set(queries.labels.tolist())) == list(range(6))
+    good = folder.queries_path.read_bytes()
+    try:
+        save_model(
+            folder.queries_path, {**queries.arrays(), "labels": queries.labels[::-1].copy()}, replace=True
+        )
+        with pytest.raises(MalformedFile, match="not the queries"):
+            reader_of(made, "r1", "output")
+    finally:
+        folder.queries_path.write_bytes(good)
+
+
+def test_what_cannot_be_a_release_is_refused(made: Workspace, tmp_path: Path) -> None:
+    save_model(tmp_path / "model.safetensors", shared())
+    with pytest.raises(InputError, match="profile informed only"):
+        make_release(made, tmp_path / "model.safetensors", carriers=("output",), profile="paper", pool=pool())
+    with pytest.raises(InputError, match="--proxy"):
+        make_release(made, tmp_path / "model.safetensors", carriers=("output",))
+    with pytest.raises(InputError, match="128 probes and 60 images of a support"):
+        make_release(made, tmp_path / "model.safetensors", carriers=("output",), pool=pool(150))
+    one = Pool(images=pool().images, labels=np.zeros(320, np.int64), episodes={}, note="")
+    with pytest.raises(InputError, match="two classes"):
+        draw_queries(one, 10, bytes(32))
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_suspect_is_read_as_it_is_and_alignments_wait(made: Workspace) -> None:
+    reading = read_suspect(made, "r1", ALL, copy(made))
+    assert [each.carrier for each in reading.readouts] == list(ALL)
+    assert [(each.carrier, each.alignment) for each in reading.further] == [
+        ("weight", "channels"),
+        ("feature", "procrustes"),
+        ("feature", "ridge"),
+    ]
+    assert reading.left == ()
+    assert read_suspect(made, "r1", ALL, copy(made), align=False).further == ()
+
+
+def turned(state: ModelState, seed: int = 3) -> ModelState:
+    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((64, 64)))[0].astype(np.float32)
+    return ModelState.from_arrays({**state, "fc.weight": turn})
+
+
+def test_rotated_features_are_turned_back(made: Workspace) -> None:
+    suspect = turned(copy(made))
+    reading = read_suspect(made, "r1", ("feature",), suspect)
+    assert abs(sigmas(made, "feature", reading.readouts[0].values)[1]) < 4
+    for each in reading.further:
+        assert sigmas(made, "feature", each.read().values)[1] > 4, each.alignment
+
+
+def test_a_rotated_copy_is_named_through_a_declared_look(made: Workspace) -> None:
+    suspect = turned(copy(made))
+    reading = read_suspect(made, "r1", ("feature",), suspect)
+    case = trace(
+        made.registry,
+        made.custody,
+        suspect=model_digest(suspect),
+        release="r1",
+        readouts=reading.readouts,
+        further=reading.further,
+        budget=Fraction(1, 10),
+    )
+    assert case.names == ("beta",)
+    assert case.look.alignment in ("procrustes", "ridge")
+
+
+def rescaled(state: ModelState) -> ModelState:
+    """Channels inside blocks times positive factors: the same function, other scales."""
+    rng = np.random.default_rng(1)
+    made = {name: np.array(value) for name, value in state.items()}
+    for name in [each for each in made if each.endswith(".bn1.weight") and each.startswith("layer")]:
+        block = name.removesuffix("bn1.weight")
+        factor = np.exp(0.5 * rng.standard_normal(len(made[name]))).astype(np.float32)
+        made[name] *= factor
+        made[f"{block}bn1.bias"] *= factor
+        made[f"{block}conv2.weight"] /= factor[None, :, None, None]
+    return ModelState.from_arrays(made)
+
+
+def test_rescaled_channels_are_put_back(made: Workspace) -> None:
+    suspect = rescaled(copy(made))
+    reading = read_suspect(made, "r1", ("weight",), suspect)
+    plain, back = (
+        sigmas(made, "weight", values)[1]
+        for values in (reading.readouts[0].values, reading.further[0].read().values)
+    )
+    assert back > 4
+    assert back > plain
+
+
+def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Workspace) -> None:
+    suspect = rescaled(copy(made))
+    reading = read_suspect(made, "r1", ("weight",), suspect)
+    case = trace(
+        made.registry,
+        made.custody,
+        suspect=model_digest(suspect),
+        release="r1",
+        readouts=(),
+        further=reading.further,
+        budget=Fraction(1, 10),
+    )
+    assert case.names == ("beta",)
+    data, head = case.evidence.to_bytes(), made.registry.head()
+    policy = Policy(min_length=64, max_budget=Fraction(1, 10))
+    found = judge(data, head=head, policy=policy, suspect=suspect)
+    assert any("takes the release's shared model" in fact for fact in found.steps[4].unchecked)
+    original = release_folder(made, "r1").shared()
+    found = judge(data, head=head, policy=policy, suspect=suspect, shared=original)
+    assert any("aligned by channels, 96 values read again" in fact for fact in found.steps[4].checked)
+    with pytest.raises(EvidenceRejected, match=r"step 5.*shared model given"):
+        judge(data, head=head, policy=policy, suspect=suspect, shared=copy(made))
+
+
+def test_a_student_of_another_shape_is_read_where_it_can_be(made: Workspace) -> None:
+    student = ModelState.from_arrays(state_of(narrow(width=4)))
+    reading = read_suspect(made, "r1", ALL, student)
+    assert [each.carrier for each in reading.readouts] == ["output"]
+    assert [each.alignment for each in reading.further] == ["ridge"]
+    assert dict(reading.left).keys() == {"weight", "feature"}
+    assert len(reading.further[0].read().values) == 64
+    with pytest.raises(InputError):
+        read_suspect(made, "r1", ALL, student, strict=True)
+    with pytest.raises(InputError):
+        read_suspect(made, "r1", ("weight",), ModelState.from_arrays({"a": np.zeros(3)}), align=False)
+
+
+def test_a_suspect_is_read_from_its_scores_alone(made: Workspace) -> None:
+    reader = reader_of(made, "r1", "output")
+    scores = class_scores(copy(made), reader.probes, reader.support)  # type: ignore[union-attr]
+    reading = read_queried(made, "r1", scores)
+    assert np.array_equal(reading.readouts[0].values, reader.read(copy(made)))
+    assert reading.further == ()
+    assert scores_reader_of(made, "r1").classes == 6
+    with pytest.raises(InputError, match="128 probes and 6 classes"):
+        read_queried(made, "r1", scores[:100])
+    with pytest.raises(Refused):
+        read_queried(made, "r9", scores)
+
+
+# ── questions among decoys ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_probes_are_found_again_among_decoys(made: Workspace) -> None:
+    inputs, order = queries_of(made, "r1", decoys=70)
+    assert inputs.shape == (198, 4, 32, 32)
+    layout = made.registry.ledger().release("r1").layout("output")
+    assert layout is not None
+    probes = release_folder(made, "r1").queries(layout).probes
+    assert np.array_equal(inputs[list(order.places)], probes)
+    assert len({each.tobytes() for each in inputs}) == 198  # no decoy is a probe, or there twice
+    again, other = queries_of(made, "r1", decoys=70)
+    assert other.places != order.places  # the order is drawn anew
+    assert again.shape == inputs.shape
+    reader = reader_of(made, "r1", "output")
+    answers = class_scores(copy(made), inputs, reader.support)  # type: ignore[union-attr]
+    scores = picked(answers, Order.from_bytes(order.to_bytes()))
+    assert read_queried(made, "r1", scores).readouts[0].values == pytest.approx(
+        reader.read(copy(made)), abs=1e-4
+    )
+    with pytest.raises(InputError, match="192 images that are no probes"):
+        queries_of(made, "r1", decoys=193)
+
+
+def test_probabilities_become_logarithms() -> None:
+    order = Order(release="r1", total=4, places=(2, 0))
+    given = np.array([[0.5, 0.5], [0.1, 0.9], [0.0, 1.0], [1.0, 0.0]])
+    found = picked(given, order, probabilities=True)
+    assert found[1] == pytest.approx(np.log([0.5, 0.5]))
+    assert np.isfinite(found).all()
+    assert np.array_equal(picked(given, order), given[[2, 0]])
+    for bad in (given[:3], 2 * given):
+        with pytest.raises(InputError):
+            picked(bad, order, probabilities=True)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"format":"zkt-order-v1","places":[0],"release":"r1"}',
+        b'{"format":"zkt-order-v2","places":[0],"release":"r1","total":2}',
+        b'{"format":"zkt-order-v1","places":[0,0],"release":"r1","total":2}',
+        b'{"format":"zkt-order-v1","places":[2],"release":"r1","total":2}',
+        b'{"format":"zkt-order-v1","places":[true],"release":"r1","total":2}',
+        b'{"format":"zkt-order-v1","places":[],"release":"r1","total":2}',
+        b'{"format":"zkt-order-v1","places":[0],"release":"r1","total":200000}',
+        b'{"format":"zkt-order-v1","places":[0],"release":5,"total":2}',
+        b'{"format":"zkt-order-v1", "places":[0],"release":"r1","total":2}',
+    ],
+)
+def test_what_is_no_order_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedFile):
+        Order.from_bytes(data)

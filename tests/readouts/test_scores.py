@@ -1,0 +1,141 @@
+"""Scores are read as the formula says, whatever their scale and offsets; hostile ones are refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError, LimitExceeded, MalformedModel
+from zktrace.models import save_model
+from zktrace.readouts.scores import (
+    OutputReader,
+    check_scores,
+    output_directions,
+    read_matrix,
+    scores_digest,
+)
+
+LENGTH, CLASSES = 40, 5
+SEED = b"o" * 32
+Floats = NDArray[np.float64]
+
+
+def matrix(seed: int) -> Floats:
+    return np.random.default_rng(seed).standard_normal((LENGTH, CLASSES))
+
+
+def reader(reference: Floats | None = None) -> OutputReader:
+    given = matrix(0) if reference is None else reference
+    return OutputReader(seed=SEED, length=LENGTH, classes=CLASSES, reference=given.reshape(-1))
+
+
+def test_directions_are_unit_and_add_up_to_zero() -> None:
+    for classes in (2, 3, 10):
+        found = output_directions(SEED, length=300, classes=classes)
+        assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(300))
+        assert np.abs(found.sum(axis=1)).max() < 1e-12
+    assert np.abs(found.mean(axis=0)).max() < 0.1  # of ten classes: no class is preferred
+    with pytest.raises(InputError, match="at least 2"):
+        output_directions(SEED, length=3, classes=1)
+
+
+def slow(scores: Floats, reference: Floats) -> list[float]:
+    """One slope, an offset a class and a constant a probe, by one system of equations."""
+    rows, targets = [], []
+    for b in range(LENGTH):
+        for k in range(CLASSES):
+            own = scores[b] - scores[b].mean()
+            row = [own[k]] + [1.0 if j == k else 0.0 for j in range(CLASSES)]
+            rows.append(row)
+            targets.append(reference[b, k] - reference[b].mean())
+    solution = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
+    directions = output_directions(SEED, length=LENGTH, classes=CLASSES)
+    values = []
+    for b in range(LENGTH):
+        total = 0.0
+        for k in range(CLASSES):
+            fit = solution[0] * (scores[b, k] - scores[b].mean()) + solution[1 + k]
+            total += directions[b, k] * (fit - reference[b, k])
+        values.append(total)
+    return values
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_reading_is_the_formula(seed: int) -> None:
+    scores = matrix(0) + 0.3 * matrix(seed + 1)
+    assert reader().read_scores(scores) == pytest.approx(slow(scores, matrix(0)), abs=1e-10)
+
+
+def test_the_reference_reads_nothing() -> None:
+    assert np.abs(reader().read_scores(matrix(0))).max() < 1e-12
+
+
+def test_scale_offsets_and_constants_a_probe_do_not_matter() -> None:
+    """Temperature, class bias, softmax: none of them is seen; a constant is invisible to a softmax."""
+    scores = matrix(0) + 0.3 * matrix(1)
+    plain = reader().read_scores(scores)
+    other = -7.5 * scores + np.arange(CLASSES) + 100 * np.random.default_rng(3).standard_normal((LENGTH, 1))
+    assert reader().read_scores(other) == pytest.approx(plain, abs=1e-9)
+    logarithms = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    assert reader().read_scores(logarithms) == pytest.approx(plain, abs=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 1.7e308])
+def test_huge_and_tiny_scores_are_read(scale: float) -> None:
+    scores = matrix(0) + 0.3 * matrix(1)
+    scores /= np.abs(scores).max()
+    assert reader().read_scores(scale * scores) == pytest.approx(reader().read_scores(scores), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.zeros((LENGTH, CLASSES)),
+        np.ones((LENGTH, CLASSES)),
+        np.tile(np.arange(float(CLASSES)), (LENGTH, 1)),
+        matrix(1)[:-1],
+        matrix(1)[:, :-1],
+        matrix(1).reshape(-1),
+        np.where(matrix(1) > 2, np.nan, matrix(1)),
+        np.full((LENGTH, CLASSES), np.inf),
+        np.arange(LENGTH * CLASSES).reshape(LENGTH, CLASSES),
+        matrix(1).astype(complex),
+    ],
+)
+def test_what_is_no_matrix_of_scores_is_refused(bad: NDArray[np.generic]) -> None:
+    with pytest.raises(InputError):
+        reader().read_scores(bad)
+
+
+def test_a_reference_of_another_size_is_refused() -> None:
+    with pytest.raises(InputError, match="40 x 5"):
+        OutputReader(seed=SEED, length=LENGTH, classes=CLASSES, reference=np.zeros(LENGTH))
+
+
+def test_the_digest_is_of_the_numbers_and_their_shape() -> None:
+    scores = matrix(1)
+    assert scores_digest(scores) == scores_digest(np.asfortranarray(scores))
+    assert scores_digest(scores.astype(np.float32)) != scores_digest(scores)
+    assert scores_digest(scores.reshape(CLASSES, LENGTH)) != scores_digest(scores)
+    half = scores.astype(np.float16)
+    assert scores_digest(half) == scores_digest(half.astype(np.float64))
+    assert check_scores(half).dtype == np.float64
+
+
+def test_files_of_scores(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", scores=matrix(1))
+    save_model(tmp_path / "a.safetensors", {"anything": matrix(1).astype(np.float32)})
+    assert np.array_equal(read_matrix(tmp_path / "a.npz"), matrix(1))
+    assert read_matrix(tmp_path / "a.safetensors").dtype == np.float32
+    np.savez(tmp_path / "two.npz", a=matrix(1), b=matrix(2))
+    np.savez(tmp_path / "cube.npz", a=np.zeros((3, 3, 3)))
+    np.savez(tmp_path / "whole.npz", a=np.zeros((3, 3), dtype=np.int64))
+    np.savez(tmp_path / "nan.npz", a=np.full((3, 3), np.nan))
+    (tmp_path / "text.npz").write_bytes(b"PK\x03\x04 scores")
+    for name in ("two", "cube"):
+        with pytest.raises(LimitExceeded):
+            read_matrix(tmp_path / f"{name}.npz")
+    for name in ("whole", "nan", "text"):
+        with pytest.raises(MalformedModel, match=name):
+            read_matrix(tmp_path / f"{name}.npz")
