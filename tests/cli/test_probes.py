@@ -123,7 +123,7 @@ def test_a_queried_model_is_traced_and_judged(home: Workspace, capsys: pytest.Ca
     head = home.registry.head().to_text()
     assert run(["judge", "case.zkt.json", "--head", head, "--scores", "scores.npz", "--json"]) == 0
     steps = json.loads(capsys.readouterr().out)["steps"]
-    assert any("256 values read again" in fact for fact in steps[4]["checked"])
+    assert any("256 values of the suspect read again" in fact for fact in steps[4]["checked"])
     scores = np.load("scores.npz")["scores"]
     np.savez("other.npz", scores=scores + 0.01 * np.arange(CLASSES) ** 2)
     assert run(["judge", "case.zkt.json", "--head", head, "--scores", "other.npz"]) == 1

@@ -11,14 +11,14 @@ from tracing.small import LAYERS, Federation, federation, layout
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import unpack
 from zktrace.errors import EvidenceRejected
-from zktrace.evidence import CarrierClaim, Findings, Naming, Stage
+from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.judge import Policy, judge
 from zktrace.judge.scoring import look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.bindings import readout_digest
 from zktrace.registry.log import Head
-from zktrace.registry.records import Dispatch, Investigation, Release
+from zktrace.registry.records import Dispatch, Investigation, Release, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Case, Readout, trace
 from zktrace.tracing.evidence import assemble
@@ -209,6 +209,7 @@ def test_nobody_is_kept_for_a_later_look() -> None:
             suspect=hashlib.sha256(b"suspect").digest(),
             release="r1",
             carriers=("weight",),
+            looks=planned(("weight",)),
             rule="certified",
             budget=eps,
             recipients=6,
@@ -226,7 +227,11 @@ def test_nobody_is_kept_for_a_later_look() -> None:
     findings = Findings(
         verdict=Verdict.ATTRIBUTE,
         level=eps,
-        carriers=(CarrierClaim(carrier="weight", readout=readout_digest(values)),),
+        looks=(
+            LookClaim(
+                carriers=(CarrierClaim(carrier="weight", readout=readout_digest(values)),),
+            ),
+        ),
         stages=(stage(1, [], 0), stage(2, [0], 1)),
     )
     verdict_place = own.registry.add(
@@ -245,6 +250,6 @@ def test_nobody_is_kept_for_a_later_look() -> None:
         findings=findings,
         places=(place, verdict_place),
     )
-    with pytest.raises(EvidenceRejected, match="named at a later look") as caught:
+    with pytest.raises(EvidenceRejected, match="named at a later stage") as caught:
         judge(evidence.to_bytes(), head=Head.from_text(evidence.head), policy=EASY)
     assert caught.value.step == 7

@@ -148,7 +148,7 @@ def test_a_readout_is_made_again_from_scores() -> None:
     data, head = case.evidence.to_bytes(), own.registry.head()
     assert judge(data, head=head, policy=EASY).named == ("station-1",)
     found = judge(data, head=head, policy=EASY, scores=scores)
-    assert any("256 values read again" in fact for fact in found.steps[4].checked)
+    assert any("256 values of the suspect read again" in fact for fact in found.steps[4].checked)
     strict = replace(EASY, require_suspect=True)
     assert judge(data, head=head, policy=strict, scores=scores).named == ("station-1",)
     other = scores.copy()
