@@ -56,7 +56,8 @@ def test_version_and_help() -> None:
 
 
 def test_shell_completion_is_offered() -> None:
-    shown = process("--show-completion", "bash")
+    told = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # a test has no shell above it
+    shown = process("--show-completion", "bash", **told)
     assert shown.returncode == 0
     assert "_ZKTRACE_COMPLETE" in shown.stdout
     words = process(_ZKTRACE_COMPLETE="complete_bash", COMP_WORDS="zktrace cred", COMP_CWORD="1")

@@ -215,7 +215,9 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Workspace)
     assert any("takes the release's shared model" in fact for fact in found.steps[4].unchecked)
     original = release_folder(made, "r1").shared()
     found = judge(data, head=head, policy=policy, suspect=suspect, shared=original)
-    assert any("aligned by channels, 96 values of the suspect read again" in fact for fact in found.steps[4].checked)
+    assert any(
+        "aligned by channels, 96 values of the suspect read again" in fact for fact in found.steps[4].checked
+    )
     with pytest.raises(EvidenceRejected, match=r"step 5.*shared model given"):
         judge(data, head=head, policy=policy, suspect=suspect, shared=copy(made))
 
