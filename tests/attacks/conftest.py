@@ -1,19 +1,5 @@
-"""One torch thread, where torch is there: results have one outcome, and two cores run two test workers."""
+"""Every test of this room runs with one torch thread."""
 
-from collections.abc import Iterator
-from importlib.util import find_spec
+from one_thread import one_thread
 
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    if find_spec("torch") is None:
-        yield
-        return
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]

@@ -12,6 +12,7 @@ Several teachers, the copies of a coalition, teach their mean output.
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -130,14 +131,15 @@ class _Task:
     rng: np.random.Generator
 
 
-class _Lesson:
+class _Lesson(ABC):
     """What is to be learnt of each image, and the loss of a batch. `aside` is thrown away afterwards."""
 
     targets: Tensor
     aside: nn.Module | None = None
 
+    @abstractmethod
     def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
-        raise NotImplementedError
+        """Of a batch, `chosen` being the places of its images."""
 
 
 class _Features(_Lesson):
@@ -196,7 +198,11 @@ class _TrueLabels(_Lesson):
         return functional.cross_entropy(self._head(features), self.targets[chosen])
 
 
-_LESSONS: Final = {"features": _Features, "logits": _Logits, "labels": _TrueLabels}
+_LESSONS: Final[dict[str, Callable[[_Task], _Lesson]]] = {
+    "features": _Features,
+    "logits": _Logits,
+    "labels": _TrueLabels,
+}
 
 
 def leave_one_out_scores(features: Tensor, classes: Tensor, count: int) -> tuple[Tensor, Tensor]:
