@@ -8,34 +8,37 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-import torch
-
 from attacks.lived import lived
 from learning.synthetic import narrow, same, task
-from zktrace.attacks.distill import DistillConfig, DistillReport, distill, leave_one_out_scores
+from zktrace.attacks.distill import DistillConfig, DistillReport, distill
 from zktrace.errors import InputError, Refused
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
 
 IMAGES, LABELS = task(48, classes=3)
-CONFIG = DistillConfig(objective="features", epochs=2, batch_size=16, learning_rate=3e-3)
+CONFIG = DistillConfig(objective="features", epochs=2, batch_size=16, learning_rate=3e-3, augment=False)
 
 
 def teacher() -> dict[str, np.ndarray]:
     return lived(width=4)
 
 
-def test_scores_are_those_of_the_obvious_loop() -> None:
-    features = torch.from_numpy(np.random.default_rng(0).standard_normal((9, 5)))
-    classes = torch.tensor([0, 0, 1, 1, 1, 3, 3, 3, 2])
-    scores, known = leave_one_out_scores(features, classes, 5)
-    assert known.tolist() == [True, True, False, True, False]
-    for i in range(9):
-        for k in (0, 1, 3):
-            others = [j for j in range(9) if classes[j] == k and j != i]
-            expected = -(features[i] - features[others].mean(dim=0)).square().sum()
-            assert scores[i, k].item() == pytest.approx(expected.item())
+@pytest.mark.parametrize("objective", ["logits", "labels"])
+def test_a_head_is_kept_on_demand(objective: str) -> None:
+    """The same student, with the answers it was taught to give."""
+    config = replace(CONFIG, objective=objective, epochs=12, learning_rate=0.01)
+    bare = distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(1))
+    made = distill([teacher()], IMAGES, LABELS, replace(config, head=True), np.random.default_rng(1))
+    assert same(bare, {name: array for name, array in made.items() if not name.startswith("fc.")})
+    assert made["fc.weight"].shape == (3, 32)
+    answers = embed(backbone_of(made), IMAGES)
+    features = embed(backbone_of(teacher()), IMAGES)
+    classes = np.unique(LABELS, return_inverse=True)[1]
+    means = np.stack([features[classes == k].mean(axis=0) for k in range(3)])
+    scores = -np.square(features[:, None] - means).sum(axis=2)
+    wanted = scores.argmax(axis=1) if objective == "logits" else classes
+    assert (answers.argmax(axis=1) == wanted).mean() > 0.6
 
 
 @pytest.mark.parametrize("objective", ["features", "logits", "labels"])
@@ -70,6 +73,14 @@ def test_students_may_have_another_architecture(objective: str, depth: int, widt
     assert (model.depth, model.width) == (depth, width or 4)
 
 
+@pytest.mark.parametrize("objective", ["features", "logits"])
+def test_a_teacher_is_asked_anew_about_images_that_are_moved_about(objective: str) -> None:
+    config = replace(CONFIG, objective=objective, epochs=1)
+    still = distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(1))
+    moved = distill([teacher()], IMAGES, LABELS, replace(config, augment=True), np.random.default_rng(1))
+    assert not same(still, moved)
+
+
 def test_labels_need_no_teacher_and_logits_no_features() -> None:
     """The control is the same whoever the teacher is; soft labels are the same under a rotation."""
     config = replace(CONFIG, objective="labels", epochs=1)
@@ -101,7 +112,7 @@ def test_a_coalition_teaches_its_mean() -> None:
 
 @pytest.mark.parametrize("objective", ["features", "logits", "labels"])
 def test_a_run_goes_on_where_it_stopped(objective: str, tmp_path: Path) -> None:
-    config = replace(CONFIG, objective=objective, epochs=3)
+    config = replace(CONFIG, objective=objective, epochs=3, augment=True)
     whole = distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(1))
     path = tmp_path / "run.safetensors"
 

@@ -1,5 +1,6 @@
 """The four verdicts, their precedence and their budget; stages; the simulated linear channel."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 
 from zktrace.certificates.adjudicate import Reading, Verdict, adjudicate
 from zktrace.certificates.certificate import check, smallest_threshold
+from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Evidence, Investigation, investigate
 from zktrace.codes import Biases, Code, CodeKey, Coefficients, quantise, soft, sums, symmetric, unpack
@@ -28,6 +30,11 @@ def reading(own: Code, word: NDArray[np.int64], *, count: int = N, carrier: str 
     return Reading(
         carrier=carrier, coefficients=coefficients, sums=sums(own.rows(range(count)), coefficients)
     )
+
+
+def least_sum(coefficients: Coefficients, score: Fraction | int) -> int:
+    """The least L whose score is at least `score`."""
+    return math.ceil(InnocentLaw(coefficients=coefficients).sum_at(Fraction(score)))
 
 
 def row(own: Code, i: int) -> NDArray[np.int64]:
@@ -94,8 +101,8 @@ def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
     word = (p < 0.5).astype(np.int64)  # the rare symbol everywhere: heavy upper tails
     coefficients = symmetric(word, own.biases)
     z = candidate_threshold(length=512, recipients=N, budget=1e-3, tails=2)
-    totals = np.zeros(N, dtype=np.int64) + coefficients.least_sum(0)
-    totals[6] = coefficients.least_sum(Fraction(z)) + 1
+    totals = np.zeros(N, dtype=np.int64) + least_sum(coefficients, 0)
+    totals[6] = least_sum(coefficients, Fraction(z)) + 1
     made = Reading(carrier="weight", coefficients=coefficients, sums=totals)
     decision = adjudicate([made], budget=1e-3, rule="paper")
     assert not decision.certificates[0].passes
@@ -110,10 +117,10 @@ def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
 def test_the_threshold_itself_does_not_accuse_and_the_next_score_does() -> None:
     coefficients = symmetric(np.random.default_rng(5).integers(0, 2, 512), code(5).biases)
     certificate = smallest_threshold(coefficients, recipients=N, budget=5e-4)
-    at = coefficients.least_sum(certificate.threshold)
+    at = least_sum(coefficients, certificate.threshold)
     assert coefficients.score(at) == certificate.threshold
     for extra, verdict in ((0, Verdict.NOTHING), (1, Verdict.ATTRIBUTE)):
-        totals = np.full(N, coefficients.least_sum(0))
+        totals = np.full(N, least_sum(coefficients, 0))
         totals[4] = at + extra
         made = Reading(carrier="weight", coefficients=coefficients, sums=totals)
         assert adjudicate([made], budget=1e-3).verdict == verdict

@@ -69,9 +69,7 @@ def leaked(place: Workspace, images: np.ndarray, row: int) -> np.ndarray:
     probes = release_folder(place, "r1").queries(layout).probes
     where = {each.tobytes(): at for at, each in enumerate(probes)}
     bits = np.unpackbits(np.frombuffer(place.custody.row("output", row), dtype=np.uint8))
-    directions = output_directions(
-        place.custody.direction_seed("output", "r1"), length=LENGTH, classes=CLASSES
-    )
+    directions = output_directions(place.custody.direction_seed("output", "r1"), reference(probes))
     scores = 2.0 * reference(images)
     for i, image in enumerate(images):
         at = where.get(image.tobytes())

@@ -141,6 +141,37 @@ def test_an_auditor_needs_no_workspace(
     assert run(["log", "verify", "--workspace", "ws"]) == 0
 
 
+def test_two_heads_are_compared_without_the_log_between_them(
+    inside: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, first = ask(capsys, "log", "head")
+    for name in ("alpha", "beta"):
+        enrol(capsys, name)
+    _, second = ask(capsys, "log", "head")
+    old, new = str(first["head"]), str(second["head"])
+    assert run(["log", "prove", "--since", old]) == 0
+    (inside.parent / "proof.json").write_text(capsys.readouterr().out)
+    never = Head(size=1, root=bytes(32)).to_text()
+    code, refused = ask(capsys, "log", "prove", "--since", never)
+    assert (code, refused["error"]) == (1, "InvalidLog")
+    assert run(["log", "prove"]) == run(["log", "prove", "1", "--since", old]) == 2
+    monkeypatch.chdir(inside.parent)
+    capsys.readouterr()
+    proof = ("log", "verify", "--proof", "proof.json")
+    code, checked = ask(capsys, *proof, "--since", old, "--head", new)
+    assert (code, checked["size"], checked["extends"]) == (0, 3, old)
+    for since, head, error in (
+        (never, new, "InvalidLog"),
+        (old, Head(size=3, root=bytes(32)).to_text(), "InvalidLog"),
+        (new, new, "InvalidProof"),
+    ):
+        code, refused = ask(capsys, *proof, "--since", since, "--head", head)
+        assert (code, refused["error"]) == (1, error)
+    code, refused = ask(capsys, *proof, "--head", new)
+    assert (code, refused["error"]) == (2, "MalformedFile")
+    assert run(["log", "verify", "--since", old, "--workspace", "ws"]) == 2
+
+
 def test_what_is_refused(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     enrol(capsys, "alpha")
     cases = {

@@ -200,6 +200,29 @@ def test_what_goes_wrong_early_costs_no_budget(here: Path, capsys: pytest.Captur
     assert Path("there.json").read_text() == ""
 
 
+def test_what_the_workspace_keeps_is_not_replaced_even_by_force(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "link").symlink_to("home/releases")
+    Path("cases").mkdir(exist_ok=True)
+    Path("cases/case-1.zkt.json").write_text("evidence")
+    kept = ("registry.db", "zktrace.toml", "secrets/code.key", "secrets/new", "cases/case-1.zkt.json")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for path in (*kept, "registry.db-wal", "../home/registry.db", "../link/r1/shared.safetensors"):
+        for option in ("--out", "--report"):
+            assert run(["trace", "../bravo.safetensors", option, path, "--force"]) == 2, path
+            assert "not even --force" in capsys.readouterr().err
+        assert run(["registry", "export", path, "--force"]) == 2, path
+    capsys.readouterr()
+    assert run(["credential", "new", "code", "--dir", "secrets", "--force"]) == 2
+    assert "not even --force" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    assert not Workspace.find().registry.ledger().investigations
+    arguments = ["trace", "../bravo.safetensors", "--out", "case.json", "--report", "cases/case.html"]
+    assert run(arguments) == 0
+    assert "CERTIFIED" in spoken(capsys)
+
+
 def test_a_folder_that_cannot_be_written_to_is_found_first(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

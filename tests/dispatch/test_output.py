@@ -43,7 +43,7 @@ SHAPES = (
     CodeShape(carrier="output", length=128, colluders=2),
 )
 MARK = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
-SETTINGS = CopySettings(feature=MARK, output=MARK)
+SETTINGS = CopySettings(feature=MARK, output=MARK | {"companion": 1.0})
 ALL = ("weight", "feature", "output")
 
 

@@ -1,6 +1,7 @@
 """The evidence file: one text for a case, nothing in it that a judge does not need, bounds before work."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ from tracing.small import Federation, federation
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import MalformedEvidence
 from zktrace.evidence import Evidence
-from zktrace.evidence.file import FILE_LIMIT
+from zktrace.evidence.file import FILE_LIMIT, LENGTH_LIMIT, WORK_LIMIT
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +141,55 @@ def _one(cache: list[Evidence] = []) -> Evidence:  # noqa: B006
 def test_what_is_no_evidence_file_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedEvidence):
         Evidence.from_bytes(data)
+
+
+def test_a_code_longer_than_the_limit_is_malformed() -> None:
+    """Before anything of that length is scored or certified."""
+    own = _one()
+    for length, fits in ((LENGTH_LIMIT, True), (LENGTH_LIMIT + 1, False)):
+        opening = replace(
+            own.carriers[0], thresholds=bytes(4 * length), readout=bytes(8 * length), reference=b""
+        )
+        data = replace(own, carriers=(opening,)).to_bytes()
+        if fits:
+            assert Evidence.from_bytes(data).carriers[0].length == length
+        else:
+            with pytest.raises(MalformedEvidence, match="thresholds: must be"):
+                Evidence.from_bytes(data)
+
+
+def crowded(first: int, later: int) -> Evidence:
+    """Evidence that names many at its first stage, and one more at each of some later ones."""
+    own = _one()
+    (stage,), (accused,) = own.findings.stages, own.accused
+    names = [f"s{i}" for i in range(first + later)]
+    groups = [names[:first], *([name] for name in names[first:])]
+    stages = tuple(
+        replace(stage, named=tuple(replace(stage.named[0], station=name) for name in group))
+        for group in groups
+    )
+    return replace(
+        own,
+        accused=tuple(replace(accused, station=name) for name in names),
+        findings=replace(own.findings, stages=stages),
+    )
+
+
+def test_judging_is_bounded_by_stages_and_rows_too() -> None:
+    for first, later, fits in (
+        (1, 15, True),
+        (1000, 0, True),
+        (300, 1, True),
+        (400, 1, False),
+        (150, 7, False),
+    ):
+        evidence = crowded(first, later)
+        assert (evidence.work <= WORK_LIMIT) == fits
+        if fits:
+            assert Evidence.from_bytes(evidence.to_bytes()) == evidence
+        else:
+            with pytest.raises(MalformedEvidence, match="take a judge"):
+                Evidence.from_bytes(evidence.to_bytes())
 
 
 def test_spaces_and_another_order_are_not_canonical() -> None:

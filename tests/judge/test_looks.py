@@ -63,7 +63,7 @@ def test_an_aligned_look_is_upheld_at_its_share(own: Federation, case: Case) -> 
     assert found.named == ("station-3",)
     facts = [fact for step in found.steps for fact in step.checked]
     assert any("2 of 3 looks on record were taken, the last: weight, channels" in fact for fact in facts)
-    assert any("spent 1/8000 of 1/4000" in fact for fact in facts)
+    assert any("spent 1/40000 of 1/20000" in fact for fact in facts)
 
 
 def relogged(own: Federation, case: Case, looks: Sequence[Look], claims: Sequence[LookClaim]) -> int:
@@ -79,8 +79,8 @@ def relogged(own: Federation, case: Case, looks: Sequence[Look], claims: Sequenc
 def test_another_plan_or_other_looks_are_rejected(own: Federation, case: Case) -> None:
     looks, claims = case.investigation.looks, case.evidence.findings.looks
     both = ("weight", "feature")
-    more = replace(looks[1], share=Fraction(1, 2))
-    assert relogged(own, case, (looks[0], more), claims) == 7  # a larger share: another threshold
+    less, more = replace(looks[0], share=Fraction(1, 2)), replace(looks[1], share=Fraction(1, 2))
+    assert relogged(own, case, (less, more), claims) == 7  # a larger share: another threshold
     assert relogged(own, case, planned(both), claims) == 4  # more looks than planned
     assert relogged(own, case, planned(both, [("ridge", "feature")]), claims) == 4
     assert relogged(own, case, (looks[1], looks[0], looks[2]), claims) == 4
@@ -125,7 +125,7 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
     own.registry.add(Release(name="r2", model=bytes(32), layouts=(layout,)))
     code = own.custody.code("output")
     bits = np.unpackbits(np.frombuffer(own.custody.row("output", row), dtype=np.uint8))[: code.length]
-    directions = output_directions(seed, length=LENGTH, classes=CLASSES)
+    directions = output_directions(seed, reference)
     rng = np.random.default_rng(row)
     scores = reference + 0.2 * (2.0 * bits - 1)[:, None] * directions
     scores = 3.0 * scores + 0.1 * rng.standard_normal(scores.shape) + np.arange(CLASSES)

@@ -14,6 +14,7 @@ from zktrace.readouts.scores import (
     output_directions,
     read_matrix,
     scores_digest,
+    spared,
 )
 
 LENGTH, CLASSES = 40, 5
@@ -30,14 +31,24 @@ def reader(reference: Floats | None = None) -> OutputReader:
     return OutputReader(seed=SEED, length=LENGTH, classes=CLASSES, reference=given.reshape(-1))
 
 
-def test_directions_are_unit_and_add_up_to_zero() -> None:
-    for classes in (2, 3, 10):
-        found = output_directions(SEED, length=300, classes=classes)
-        assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(300))
-        assert np.abs(found.sum(axis=1)).max() < 1e-12
-    assert np.abs(found.mean(axis=0)).max() < 0.1  # of ten classes: no class is preferred
+@pytest.mark.parametrize(("classes", "left_alone"), [(2, 0), (3, 1), (5, 1), (6, 2), (10, 3), (40, 3)])
+def test_directions_are_unit_add_up_to_zero_and_spare_the_highest_classes(
+    classes: int, left_alone: int
+) -> None:
+    reference = np.random.default_rng(classes).standard_normal((300, classes))
+    found = output_directions(SEED, reference)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(300))
+    assert np.abs(found.sum(axis=1)).max() < 1e-12
+    assert spared(classes) == left_alone
+    for scores, direction in zip(reference, found, strict=True):
+        highest = sorted(range(classes), key=lambda k: -scores[k])[:left_alone]
+        assert [k for k in range(classes) if direction[k] == 0.0] == sorted(highest)
+    assert np.abs(found.mean(axis=0)).max() < 0.15  # no class is preferred
+
+
+def test_scores_of_one_class_carry_nothing() -> None:
     with pytest.raises(InputError, match="at least 2"):
-        output_directions(SEED, length=3, classes=1)
+        output_directions(SEED, np.zeros((3, 1)))
 
 
 def slow(scores: Floats, reference: Floats) -> list[float]:
@@ -50,7 +61,7 @@ def slow(scores: Floats, reference: Floats) -> list[float]:
             rows.append(row)
             targets.append(reference[b, k] - reference[b].mean())
     solution = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
-    directions = output_directions(SEED, length=LENGTH, classes=CLASSES)
+    directions = output_directions(SEED, reference)
     values = []
     for b in range(LENGTH):
         total = 0.0

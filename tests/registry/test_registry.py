@@ -16,7 +16,7 @@ from registry.small import add_station, dispatch, fill, investigation, release, 
 from zktrace.errors import Error, InputError, InvalidLog, InvalidProof, MalformedFile, Refused
 from zktrace.primitives import merkle
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.log import Head, Inclusion, ProvenEntry, verify_consistency
+from zktrace.registry.log import Extension, Head, Inclusion, ProvenEntry, verify_consistency
 from zktrace.registry.records import Entry, Record, Revocation
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.contract import Transaction
@@ -202,10 +202,16 @@ def test_the_log_extends_each_of_its_heads() -> None:
     for size in range(len(ENTRIES) + 1):
         old = Head.of_leaves(leaves[:size])
         verify_consistency(old, FULL.head(), FULL.consistency(size))
+        proof = Extension.from_bytes(FULL.prove_extends(old).to_bytes())
+        proof.verify(old, FULL.head())
         assert FULL.verify(extends=old) == FULL.head()
         wrong = replace(old, root=bytes(32))
         with pytest.raises(InvalidLog):
             verify_consistency(wrong, FULL.head(), FULL.consistency(size))
+        with pytest.raises(InvalidLog):
+            FULL.prove_extends(wrong)
+        with pytest.raises(InvalidProof, match="the heads have"):
+            proof.verify(replace(old, size=size + 1), FULL.head())
         with pytest.raises(InvalidLog, match="not those of the head"):
             FULL.verify(extends=wrong)
     with pytest.raises(InvalidLog, match="entries are missing"):

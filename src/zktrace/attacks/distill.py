@@ -4,9 +4,9 @@
     logits      soft labels alone: negative squared distances to class means of the leaker's own samples
     labels      no teacher: the control, trained from scratch on true labels
 
-Under `logits` a student is scored as it will be used: by squared distances to its own class means, taken
-over the rest of the batch. Scores count in units of their own spread, so features may have any size. A
-teacher's outputs are computed once an image and kept; there is no augmentation.
+Under `logits` and `labels` a student answers through a linear head, which is thrown away afterwards or kept
+as its last layer. A teacher's scores count in units of their own spread, so its features may have any size.
+Images are shown shifted and mirrored at random, in another way in every epoch.
 Several teachers, the copies of a coalition, teach their mean output.
 """
 
@@ -38,7 +38,7 @@ from zktrace.learning.configs import cosine, require
 from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet, linear
 from zktrace.learning.states import load_state, state_of
-from zktrace.learning.training import Images, Labels, batch, fingerprint
+from zktrace.learning.training import Images, Labels, batch, fingerprint, moved_about
 
 State = Mapping[str, NDArray[Any]]
 
@@ -60,6 +60,8 @@ class DistillConfig:
     weight_decay: float = 0.0
     temperature: float = 4.0  # features: of embedding coordinates (the paper)
     softness: float = 1.0  # logits: temperature in units of the teacher's own spread of scores
+    augment: bool = True  # every epoch shows images shifted and mirrored anew, and asks the teacher anew
+    head: bool = False  # logits, labels: the head is kept as `fc`, the student is a classifier
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -116,7 +118,10 @@ def distill(
             save_checkpoint(checkpoint, run.saved())
         if progress is not None:
             progress(run.reports[-1])
-    return state_of(student)
+    made = state_of(student)
+    if config.head and isinstance(run.lesson, _Logits | _TrueLabels):
+        made |= prefixed("fc", state_of(run.lesson.head))
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,14 +137,18 @@ class _Task:
 
 
 class _Lesson(ABC):
-    """What is to be learnt of each image, and the loss of a batch. `aside` is thrown away afterwards."""
+    """What is to be learnt of images, and the loss of a batch. `aside` is thrown away afterwards."""
 
-    targets: Tensor
+    targets: Tensor  # of the leaker's images as they are
     aside: nn.Module | None = None
 
     @abstractmethod
-    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
-        """Of a batch, `chosen` being the places of its images."""
+    def taught(self, shown: Tensor, chosen: Tensor) -> Tensor:
+        """Targets of images `chosen` that are shown in another way."""
+
+    @abstractmethod
+    def loss(self, features: Tensor, wanted: Tensor) -> Tensor:
+        """Of a batch with its targets."""
 
 
 class _Features(_Lesson):
@@ -147,6 +156,7 @@ class _Features(_Lesson):
 
     def __init__(self, task: _Task) -> None:
         student = task.student
+        self._teachers = task.teachers
         self.targets = _mean([torch.from_numpy(embed(each, task.images)) for each in task.teachers])
         self._temperature = task.config.temperature
         self._unit = float(self.targets.var(dim=0).mean())
@@ -155,9 +165,11 @@ class _Features(_Lesson):
         if student.features != self.targets.shape[1]:
             self.aside = linear(student.features, self.targets.shape[1], _generator(task.rng))
 
-    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
+    def taught(self, shown: Tensor, chosen: Tensor) -> Tensor:
+        return _mean([each(shown) for each in self._teachers])
+
+    def loss(self, features: Tensor, wanted: Tensor) -> Tensor:
         made = features if self.aside is None else self.aside(features)
-        wanted = self.targets[chosen]
         error = (made - wanted).square().mean() / self._unit  # in variances, whatever the features' size
         return error + _divergence(made, wanted, self._temperature)
 
@@ -167,22 +179,23 @@ class _Logits(_Lesson):
 
     def __init__(self, task: _Task) -> None:
         classes = _classes(task.labels)
-        self._classes = torch.from_numpy(classes)
-        self.targets = _mean([_scores(embed(each, task.images), classes) for each in task.teachers])
-        spread = float(self.targets.std(dim=1).mean())
-        if not spread > 0:
+        features = [torch.from_numpy(embed(each, task.images)) for each in task.teachers]
+        self._teachers = task.teachers
+        self._means = [_class_means(each, classes) for each in features]
+        scores = _mean([_scores(*each) for each in zip(features, self._means, strict=True)])
+        self._spread = float(scores.std(dim=1).mean())
+        if not self._spread > 0:
             raise InputError("the teacher gives all classes the same scores")
-        self.targets = self.targets / spread
+        self.targets = scores / self._spread
         self._temperature = task.config.softness
-        self._scale = nn.Parameter(torch.zeros(()))
-        self.aside = nn.ParameterList([self._scale])
+        self.aside = self.head = linear(task.student.features, scores.shape[1], _generator(task.rng))
 
-    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
-        scores, known = leave_one_out_scores(features, self._classes[chosen], self.targets.shape[1])
-        if int(known.sum()) < 2:  # a batch of one class teaches nothing
-            return features.sum() * 0.0
-        scores = scores[:, known] / scores.detach()[:, known].std(dim=1).mean() * self._scale.exp()
-        return _divergence(scores, self.targets[chosen][:, known], self._temperature)
+    def taught(self, shown: Tensor, chosen: Tensor) -> Tensor:
+        given = zip(self._teachers, self._means, strict=True)
+        return _mean([_scores(each(shown), means) for each, means in given]) / self._spread
+
+    def loss(self, features: Tensor, wanted: Tensor) -> Tensor:
+        return _divergence(self.head(features), wanted, self._temperature)
 
 
 class _TrueLabels(_Lesson):
@@ -190,12 +203,15 @@ class _TrueLabels(_Lesson):
 
     def __init__(self, task: _Task) -> None:
         self.targets = torch.from_numpy(_classes(task.labels))
-        self.aside = self._head = linear(
+        self.aside = self.head = linear(
             task.student.features, int(self.targets.max()) + 1, _generator(task.rng)
         )
 
-    def loss(self, features: Tensor, chosen: Tensor) -> Tensor:
-        return functional.cross_entropy(self._head(features), self.targets[chosen])
+    def taught(self, shown: Tensor, chosen: Tensor) -> Tensor:
+        return self.targets[chosen]
+
+    def loss(self, features: Tensor, wanted: Tensor) -> Tensor:
+        return functional.cross_entropy(self.head(features), wanted)
 
 
 _LESSONS: Final[dict[str, Callable[[_Task], _Lesson]]] = {
@@ -205,25 +221,14 @@ _LESSONS: Final[dict[str, Callable[[_Task], _Lesson]]] = {
 }
 
 
-def leave_one_out_scores(features: Tensor, classes: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """-||x - c_k||^2 with c_k the mean of the others of class k in the batch, and which classes have one.
-
-    Without x itself, its own class's mean lies n/(n - 1) times as far away.
-    """
-    members = functional.one_hot(classes, count).to(features.dtype)  # (m, count)
-    sizes = members.sum(dim=0)
-    centres = (members.T @ features) / sizes.clamp(min=1)[:, None]
-    squares = (features.square().sum(dim=1)[:, None] - 2 * features @ centres.T) + centres.square().sum(dim=1)
-    own = (sizes / (sizes - 1).clamp(min=1)) ** 2
-    return -squares * (1 + members * (own - 1)), sizes >= 2
+def _class_means(features: Tensor, classes: NDArray[np.int64]) -> Tensor:
+    table = features.double()
+    return torch.stack([table[classes == k].mean(dim=0) for k in range(classes.max() + 1)]).float()
 
 
-def _scores(features: NDArray[np.float32], classes: NDArray[np.int64]) -> Tensor:
-    means = np.stack(
-        [features[classes == k].mean(axis=0, dtype=np.float64) for k in range(classes.max() + 1)]
-    )
-    made = np.stack([-((features - mean) ** 2).sum(axis=1) for mean in means], axis=1)
-    return torch.from_numpy(made.astype(np.float32))
+def _scores(features: Tensor, means: Tensor) -> Tensor:
+    """Minus the squared distances to the means."""
+    return -torch.cdist(features, means, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
 def _divergence(made: Tensor, wanted: Tensor, temperature: float) -> Tensor:
@@ -258,7 +263,7 @@ class _Run:
 
     def __init__(self, task: _Task, lesson: _Lesson) -> None:
         config, student = task.config, task.student
-        self._student, self._lesson, self._config, self._rng = student, lesson, config, task.rng
+        self._student, self.lesson, self._config, self._rng = student, lesson, config, task.rng
         self._images = task.images
         self._labels = np.zeros(len(task.images), np.int64) if task.labels is None else task.labels
         modules = {"model": student} | ({"aside": lesson.aside} if lesson.aside is not None else {})
@@ -279,7 +284,7 @@ class _Run:
             step = number * len(batches) + place
             for group in self._optimizer.param_groups:
                 group["lr"] = cosine(config.learning_rate, step, config.epochs * len(batches))
-            loss = self._lesson.loss(self._student(batch(self._images, chosen)), torch.from_numpy(chosen))
+            loss = self._loss(chosen)
             if not math.isfinite(loss.item()):
                 raise InputError(f"epoch {number + 1}: the loss is {loss.item()}; lower the learning rate")
             self._optimizer.zero_grad()
@@ -291,9 +296,18 @@ class _Run:
             DistillReport(epoch=number + 1, epochs=config.epochs, images=seen, loss=losses / seen)
         )
 
+    def _loss(self, chosen: NDArray[np.int64]) -> Tensor:
+        shown, places = batch(self._images, chosen), torch.from_numpy(chosen)
+        if not self._config.augment:
+            return self.lesson.loss(self._student(shown), self.lesson.targets[places])
+        shown = moved_about(shown, self._rng)
+        with torch.no_grad():
+            wanted = self.lesson.taught(shown, places)
+        return self.lesson.loss(self._student(shown), wanted)
+
     def _facts(self) -> dict[str, Any]:
         """What a saved run must share with this one."""
-        targets = self._lesson.targets.numpy()
+        targets = self.lesson.targets.numpy()
         return {
             "config": asdict(self._config),
             "data": fingerprint(self._images, self._labels),
@@ -303,8 +317,8 @@ class _Run:
     def saved(self) -> Checkpoint:
         """All that the next epoch depends on, except data and teachers."""
         arrays = prefixed("model", state_of(self._student))
-        if self._lesson.aside is not None:
-            arrays |= prefixed("aside", state_of(self._lesson.aside))
+        if self.lesson.aside is not None:
+            arrays |= prefixed("aside", state_of(self.lesson.aside))
         steps = 0
         for name, each in self._parameters.items():
             moments = self._optimizer.state[each]
@@ -333,8 +347,8 @@ class _Run:
             if saved.facts.get(key) != now:
                 raise InputError(f"{path}: the saved run had another {key}")
         load_state(self._student, saved.group("model"))
-        if self._lesson.aside is not None:
-            load_state(self._lesson.aside, saved.group("aside"))
+        if self.lesson.aside is not None:
+            load_state(self.lesson.aside, saved.group("aside"))
         moments = {key: saved.group(key) for key in _MOMENTS}
         try:
             step = torch.tensor(float(saved.facts["steps"]))

@@ -137,7 +137,6 @@ class FeatureConfig:
 class FeatureMark:
     """A word as a loss on the features of probes."""
 
-    probes: Tensor  # what the last stage is given
     signed: Tensor  # directions, each with the sign of its bit
     origin: Tensor  # the shared model's projections on them
     margin: float
@@ -167,7 +166,7 @@ class FeatureWriter:
         check_probes(beside)
         self.config = config or FeatureConfig()
         self._shared = plain(shared)
-        self._probes, self._beside = probes, beside
+        self.probes, self._beside = probes, beside
         model = backbone_of(self._shared)
         directions = feature_directions(seed, length=len(probes), dimension=model.features)
         self._directions = torch.from_numpy(directions.block(0, len(probes))).float()
@@ -181,7 +180,7 @@ class FeatureWriter:
     def _paths(self) -> tuple[Tensor, Tensor]:
         """What the last stage of the shared model is given, for probes and for other images."""
         model = backbone_of(self._shared)
-        return trunks(model, self._probes), trunks(model, self._beside)
+        return trunks(model, self.probes), trunks(model, self._beside)
 
     def write(
         self,
@@ -192,20 +191,27 @@ class FeatureWriter:
         progress: Callable[[float], None] | None = None,
     ) -> State:
         """A state with the word in its features: `start` (by default the shared model), trained on."""
-        if word.shape != (len(self._probes),) or not np.isin(word, (0, 1)).all():
-            raise InputError(f"a word of shape {word.shape} for {len(self._probes)} probes")
+        if word.shape != (len(self.probes),) or not np.isin(word, (0, 1)).all():
+            raise InputError(f"a word of shape {word.shape} for {len(self.probes)} probes")
         model = backbone_of(self._shared if start is None else plain(start))
         beside = self._paths[1] if start is None else trunks(model, self._beside)
-        mark = self.mark(word, None if start is None else model)
+        probes = self._paths[0] if start is None else trunks(model, self.probes)
         with only_convolutions(model.layer4) as trained:
-            self._train(model, trained, mark=mark, beside=beside, rng=rng, progress=progress)
+            self._train(
+                model,
+                trained,
+                mark=self.mark(word),
+                probes=probes,
+                beside=beside,
+                rng=rng,
+                progress=progress,
+            )
         return state_of(model)
 
-    def mark(self, word: Words, start: ResNet | None = None) -> FeatureMark:
-        """What a copy that begins at `start` (by default the shared model) is trained towards."""
+    def mark(self, word: Words) -> FeatureMark:
+        """What copies are trained towards."""
         signs = torch.from_numpy(2.0 * word - 1.0).float()
         return FeatureMark(
-            probes=self._paths[0] if start is None else trunks(start, self._probes),
             signed=self._directions * signs[:, None],
             origin=self._origin * signs,
             margin=self.config.margin * self._unit,
@@ -219,12 +225,12 @@ class FeatureWriter:
         trained: list[nn.Parameter],
         *,
         mark: FeatureMark,
+        probes: Tensor,
         beside: Tensor,
         rng: np.random.Generator,
         progress: Callable[[float], None] | None,
     ) -> None:
         config = self.config
-        probes = mark.probes
         rate = config.learning_rate * _FEATURES / model.features
         optimizer = torch.optim.Adam(trained, lr=rate)
         count = len(probes)
@@ -267,16 +273,16 @@ class FeatureHinge:
             raise InputError(f"a margin of {margin} on {batch_size} probes a step")
         signs = 2.0 * word.astype(np.float64) - 1.0
         self._signed = torch.from_numpy(signs[:, None] * directions).float()
-        self._probes = probes
+        self.probes = probes
         self._margin = margin
         self._size = min(batch_size, len(probes))
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, model: ResNet) -> Tensor:
         """The penalty on the next batch of probes."""
-        chosen = self._rng.choice(len(self._probes), self._size, replace=False)
+        chosen = self._rng.choice(len(self.probes), self._size, replace=False)
         with _evaluating(model):
-            features = model(batch(self._probes, chosen))
+            features = model(batch(self.probes, chosen))
         values = (self._signed[torch.from_numpy(chosen)] * features).sum(dim=1)
         return functional.relu(self._margin - values).mean()
 

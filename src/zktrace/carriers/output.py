@@ -5,14 +5,15 @@ the squared distance to the prototype of each class, the prototypes made from th
 the support. Rotating, rescaling or renaming features changes no distance, and a student that copies the
 function copies the scores.
 
-The writer trains the convolutions of the last stage with fixed BatchNorm statistics, as the feature carrier's
-does. The prototypes are made anew from the support at every step. A word of the feature carrier is trained in
-the same run.
+The writer trains all convolutions with fixed BatchNorm statistics; the prototypes are made anew from the
+support at every step. Two steps of three show the probes shifted by a few pixels and mirrored: a bit that
+stands in the surroundings of its probe is learnt by a student that never saw the probe. Beside the mark stand
+a loss that keeps the features of other images near where they are and one that keeps the answers to them.
+A word of the feature carrier is trained in the same run.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -22,14 +23,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from zktrace.carriers.feature import Build, FeatureMark, FeatureWriter, check_probes
-from zktrace.carriers.last_stage import head, heads, only_convolutions, trunks
+from zktrace.carriers.last_stage import only_convolutions
 from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
 from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import State, state_of
-from zktrace.learning.training import Images, Labels
+from zktrace.learning.training import Images, Labels, batch, moved_about
 from zktrace.readouts.assignment import assign
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
@@ -129,17 +130,20 @@ class OutputModelReader:
 class OutputConfig:
     """How a word is written; the margin is in standard deviations of the shared model's own projections."""
 
-    margin: float = 0.5
-    passes: int = 8  # over all probes
+    margin: float = 2.0
+    passes: int = 24  # over all probes
     batch_size: int = 128  # probes a step
     beside: int = 100  # other images a step
     weight: float = 1.0  # of the mark's loss
-    keep: float = 1.0  # of the loss that keeps features of other images
-    learning_rate: float = 2e-4  # Adam, annealed to 0; for 512 features, more in proportion for fewer
+    keep: float = 0.1  # of the loss that keeps features of other images
+    companion: float = 0.1  # of the loss of a feature mark that is written in the same run
+    answers: float = 1.0  # of the loss that keeps the answers to other images
+    learning_rate: float = 3e-4  # Adam, annealed to 0; for 512 features, more in proportion for fewer
 
     def __post_init__(self) -> None:
         numbers = (self.margin, self.weight, self.learning_rate)
-        if min(numbers) <= 0 or not np.isfinite([*numbers, self.keep]).all() or self.keep < 0:
+        weights = (self.keep, self.companion, self.answers)
+        if min(numbers) <= 0 or not np.isfinite([*numbers, *weights]).all() or min(weights) < 0:
             raise InputError("margin, weight and learning rate of an output mark must be positive numbers")
         if min(self.passes, self.batch_size, self.beside) < 1:
             raise InputError("passes, batch size and other images of an output mark must be at least 1")
@@ -153,37 +157,35 @@ class OutputWriter:
         shared: Arrays,
         *,
         seed: bytes,
+        reference: Floats,
         probes: Images,
         support: Support,
         beside: Images,
         config: OutputConfig | None = None,
     ) -> None:
-        """`beside`: images whose features are to stay where they are, from the same source as the probes."""
+        """`reference`: the shared model's scores, row after row; `beside`: other images of its source."""
         check_probes(probes)
         check_probes(beside)
         self.config = config or OutputConfig()
         self._shared = plain(shared)
-        self._images = (probes, support.images, beside)
-        self._means = torch.from_numpy(support.means).float()
-        model = backbone_of(self._shared)
-        directions = output_directions(seed, length=len(probes), classes=support.classes)
-        self._directions = torch.from_numpy(directions).float()
-        features, held, others = (heads(model, each) for each in self._paths)
-        self._targets = torch.cat([held, others])
-        self._origin = (self._directions * _scores(features, self._means @ held)).sum(dim=1)
-        self._margin = self.config.margin * float(self._origin.std())
-        self._unit = float(self._targets.square().mean().sqrt())
-        if not self._margin > 0 or not self._unit > 0:
+        if reference.shape != (len(probes) * support.classes,):
+            raise InputError(f"{reference.size} scores for {len(probes)} probes, {support.classes} classes")
+        table = reference.reshape(len(probes), support.classes)
+        directions = output_directions(seed, table)
+        origin = np.einsum("bk,bk->b", directions, table)
+        self._unit = float(origin.std())
+        if not self._unit > 0:
             raise InputError("the shared model gives all probes the same scores")
-
-    @cached_property
-    def _paths(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What the last stage of the shared model is given, for probes, support and other images."""
-        return self._trunks(backbone_of(self._shared))
-
-    def _trunks(self, model: ResNet) -> tuple[Tensor, Tensor, Tensor]:
-        probes, support, beside = (trunks(model, each) for each in self._images)
-        return probes, support, beside
+        self._directions = torch.from_numpy(directions).float()
+        self._origin = torch.from_numpy(origin).float()
+        self._means = torch.from_numpy(support.means).float()
+        self._images = (support.images, probes, beside)
+        self._before = backbone_of(self._shared).requires_grad_(requires_grad=False)
+        self._held, self._kept = (
+            torch.from_numpy(embed(self._before, each)) for each in (support.images, beside)
+        )
+        self._prototypes = self._means @ self._held
+        self._answers = _scores(self._kept, self._prototypes) / self._unit
 
     def write(
         self,
@@ -201,88 +203,71 @@ class OutputWriter:
         if word.shape != (len(self._directions),) or not np.isin(word, (0, 1)).all():
             raise InputError(f"a word of shape {word.shape} for {len(self._directions)} probes")
         model = backbone_of(self._shared if start is None else plain(start))
-        paths = self._paths if start is None else self._trunks(model)
         signs = torch.from_numpy(2.0 * word - 1.0).float()
-        mark = None
-        if feature is not None:
-            mark = feature[0].mark(feature[1], None if start is None else model)
-        run = _Run(
-            config=self.config,
-            probes=paths[0],
-            support=paths[1],
-            beside=paths[2],
-            signed=self._directions * signs[:, None],
-            origin=self._origin * signs,
-            means=self._means,
-            targets=self._targets,
-            margin=self._margin,
-            unit=self._unit,
-            feature=mark,
-        )
+        signed, origin = self._directions * signs[:, None], self._origin * signs
+        mark = None if feature is None else (feature[0].mark(feature[1]), feature[0].probes)
+        model.requires_grad_(requires_grad=False)
         with only_convolutions(model.layer4) as trained:
-            run.train(model, trained, rng, progress or (lambda share: None))
+            self._train(model, trained, signed, origin, mark, rng, progress or (lambda share: None))
         return state_of(model)
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Run:
-    """The training of one copy."""
-
-    config: OutputConfig
-    probes: Tensor
-    support: Tensor
-    beside: Tensor
-    signed: Tensor
-    origin: Tensor
-    means: Tensor
-    targets: Tensor  # the shared model's features of support and other images
-    margin: float
-    unit: float
-    feature: FeatureMark | None
-
-    def train(
+    def _train(  # noqa: PLR0917
         self,
         model: ResNet,
         trained: list[torch.nn.Parameter],
+        signed: Tensor,
+        origin: Tensor,
+        feature: tuple[FeatureMark, Images] | None,
         rng: np.random.Generator,
         progress: Callable[[float], None],
     ) -> None:
-        config = self.config
+        config, (support, probes, beside) = self.config, self._images
         rate = config.learning_rate * _FEATURES / model.features
         optimizer = torch.optim.Adam(trained, lr=rate)
-        steps = config.passes * -(-len(self.probes) // config.batch_size)
-        own = _batches(len(self.probes), config.batch_size, rng)
-        companion = None
-        if self.feature is not None:
-            companion = _batches(len(self.feature.probes), self.feature.batch_size, rng)
-        others = min(config.beside, len(self.beside))
+        steps = config.passes * -(-len(probes) // config.batch_size)
+        own = _batches(len(probes), config.batch_size, rng)
+        companion = None if feature is None else _batches(len(feature[1]), feature[0].batch_size, rng)
+        others = min(config.beside, len(beside))
         for step in range(steps):
             for group in optimizer.param_groups:
                 group["lr"] = cosine(rate, step, steps)
-            near = torch.from_numpy(rng.choice(len(self.beside), others, replace=False))
+            chosen, near = next(own), rng.choice(len(beside), others, replace=False)
+            shown, start = batch(probes, chosen), origin[chosen]
+            if step % 3:
+                shown = moved_about(shown, rng)
+                before = _scores(self._before(shown), self._prototypes)
+                start = (signed[chosen] * before).sum(dim=1)
+            parts = [batch(support, np.arange(len(support))), shown, batch(beside, near)]
             also = None if companion is None else next(companion)
-            loss = self._loss(model, next(own), near, also)
+            if feature is not None and also is not None:
+                parts.append(batch(feature[1], also))
+            held, asked, kept, *more = torch.split(model(torch.cat(parts)), [len(each) for each in parts])
+            loss = self._loss(held, asked, kept, signed[chosen], start, near)
+            if feature is not None and also is not None:
+                missed = feature[0].missed(torch.from_numpy(also), more[0])
+                loss = loss + config.companion * feature[0].weight * missed
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             progress((step + 1) / steps)
 
-    def _loss(self, model: ResNet, chosen: Tensor, near: Tensor, also: Tensor | None) -> Tensor:
-        """Marks that miss their margin, and other features that moved."""
-        config = self.config
-        parts = [self.support, self.probes[chosen], self.beside[near]]
-        if self.feature is not None and also is not None:
-            parts.append(self.feature.probes[also])
-        held, asked, kept, *more = torch.split(head(model, torch.cat(parts)), [len(each) for each in parts])
-        scores = _scores(asked, self.means @ held)
-        gain = (self.signed[chosen] * scores).sum(dim=1) - self.origin[chosen]
-        missed = functional.smooth_l1_loss(gain / self.margin, torch.ones(len(chosen)))
-        targets = torch.cat([self.targets[: len(held)], self.targets[len(held) + near]])
-        moved = (torch.cat([held, kept]) - targets).square().mean() / self.unit**2
-        loss = config.weight * missed + config.keep * moved
-        if self.feature is not None and also is not None:
-            loss = loss + self.feature.weight * self.feature.missed(also, more[0])
-        return loss
+    def _loss(  # noqa: PLR0917
+        self, held: Tensor, asked: Tensor, kept: Tensor, signed: Tensor, origin: Tensor, near: Indices
+    ) -> Tensor:
+        """Bits that miss their margin, other features that moved, other answers that changed."""
+        config, prototypes = self.config, self._means @ held
+        gain = (signed * _scores(asked, prototypes)).sum(dim=1) - origin
+        missed = functional.smooth_l1_loss(gain / (config.margin * self._unit), torch.ones(len(gain)))
+        targets = torch.cat([self._held, self._kept[near]])
+        moved = (torch.cat([held, kept]) - targets).square().mean() / targets.square().mean()
+        answers, wanted = _scores(kept, prototypes) / self._unit, self._answers[near]
+        strayed = functional.kl_div(
+            functional.log_softmax(answers, dim=1),
+            functional.log_softmax(wanted, dim=1),
+            reduction="batchmean",
+            log_target=True,
+        )
+        return config.weight * missed + config.keep * moved + config.answers * strayed
 
 
 def _scores(features: Tensor, prototypes: Tensor) -> Tensor:
@@ -290,9 +275,9 @@ def _scores(features: Tensor, prototypes: Tensor) -> Tensor:
     return 2.0 * features @ prototypes.T - prototypes.square().sum(dim=1)
 
 
-def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Tensor]:
+def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Indices]:
     """Parts of one permutation after the other."""
     while True:
         order: Indices = rng.permutation(count)
         for first in range(0, count, size):
-            yield torch.from_numpy(order[first : first + size])
+            yield order[first : first + size]

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, emit
-from zktrace.errors import InputError, Refused
+from zktrace.cli.output import Json, check_free, emit
+from zktrace.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from zktrace.federation.spec import RunSpec
     from zktrace.models import ModelState
 
 app = typer.Typer(
@@ -227,6 +223,12 @@ def distill(
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="How many.")] = 20,
     batch_size: Annotated[int, typer.Option("--batch-size", min=2, help="Images a step.")] = 128,
     learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of Adam, annealed to 0.")] = 1e-3,
+    augment: Annotated[
+        bool, typer.Option(help="Show images shifted and mirrored, in another way in every epoch.")
+    ] = True,
+    head: Annotated[
+        bool, typer.Option("--head", help="Keep the head of logits or labels: a classifier.")
+    ] = False,
     samples: Annotated[int, typer.Option("--samples", min=0, help="The leaker's images; 0: all.")] = 0,
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Saved after every epoch; taken up if it exists.")
@@ -245,6 +247,7 @@ def distill(
     from zktrace.attacks.distill import DistillConfig
     from zktrace.attacks.distill import distill as train_student
     from zktrace.cli.progress import named_progress
+    from zktrace.dispatch.proxy import leakers_samples
     from zktrace.federation.spec import RunSpec
     from zktrace.federation.workers import single_threaded
     from zktrace.learning.data.cache import default_folder
@@ -257,12 +260,13 @@ def distill(
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
+        augment=augment,
+        head=head,
     )
-    if out.exists() and not force:
-        raise Refused(f"{out}: exists already (--force replaces it)")
+    check_free(out, force=force)
     teachers = [_open(source) for source in sources]
     spec = RunSpec(preset=load_preset(data), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
-    images, labels = _leakers(spec, samples=samples, rng=np.random.default_rng([student_seed, 10]))
+    images, labels = leakers_samples(spec, samples=samples, rng=np.random.default_rng([student_seed, 10]))
     with single_threaded(), named_progress("epochs", epochs) as progress:
         done = train_student(
             teachers,
@@ -277,26 +281,6 @@ def distill(
     _save(out, done, "distill", sources, force=force, as_json=as_json)
 
 
-def _leakers(
-    spec: "RunSpec", *, samples: int, rng: "np.random.Generator"
-) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-    """Training samples that are not the server's: probes are drawn from the server's alone."""
-    import numpy as np
-
-    from zktrace.dispatch.proxy import proxy_pool
-    from zktrace.federation.spec import load_data
-
-    dataset, plan = load_data(spec)
-    found = plan.split.train
-    if not len(plan.split.validation):  # the server's samples are some of the training part
-        servers = {image.tobytes() for image in np.asarray(proxy_pool(spec).images)}
-        kept = [image.tobytes() not in servers for image in dataset.take(found)[0]]
-        found = found[np.array(kept)]
-    if samples > len(found):
-        raise InputError(f"{samples} samples for the leaker: there are {len(found)}")
-    return dataset.take(np.sort(rng.permutation(found)[: samples or None]))
-
-
 def _open(path: Path) -> "ModelState":
     from zktrace.models import open_model
 
@@ -308,6 +292,7 @@ def _save(
 ) -> None:
     from zktrace.models import model_digest, open_model, save_model
 
+    check_free(out, force=force)
     save_model(out, state, metadata={"format": "pt"}, replace=force)
     digest = model_digest(open_model(out)).hex()
     facts = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def attribute(
     from zktrace.primitives.files import write_atomic
     from zktrace.report.attribution import attribution_html
 
+    if report is not None:
+        check_free(report, force=force)
     found = read_attribution(model, public, bits=bits, seed=seed.encode(), raw=raw)
     facts: dict[str, object] = {"ok": True, **found.as_dict()}
     text = _table(found) + _map(found)

@@ -1,6 +1,5 @@
 """`zktrace credential`: keys, and proofs of holding them."""
 
-import os
 import re
 import time
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, emit, say
+from zktrace.cli.output import Json, check_free, emit, say
 from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ def new(
         raise InputError(f"{name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
     chosen = by_name(params)
     secret_path, public_path = folder / f"{name}.key", folder / f"{name}.pub"
-    _check_free(public_path, force=force)
+    for path in (secret_path, public_path):
+        check_free(path, force=force)
     start = time.perf_counter()
     key = SecretKey.generate(chosen)
     public = key.public
@@ -158,7 +158,7 @@ def prove(
     from zktrace.credentials import prove as make_proof
     from zktrace.primitives.files import write_atomic
 
-    _check_free(out, force=force)
+    check_free(out, force=force)
     if out.resolve() == key.resolve():
         raise Refused(f"{out}: is the secret key; write the proof elsewhere")
     secret = _secret(key)
@@ -258,12 +258,6 @@ def verify(
     if not statement.params.secure:
         text += "\nwarning: test parameters, no security"
     emit(facts, as_json=as_json, text=text)
-
-
-def _check_free(path: Path, *, force: bool) -> None:
-    """Refuse before the work, not after it."""
-    if not force and os.path.lexists(path):
-        raise Refused(f"{path}: exists already (--force replaces it)")
 
 
 def _key_limit() -> int:

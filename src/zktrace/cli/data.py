@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def preview(
     from zktrace.primitives.files import write_atomic
 
     target = Path(f"{dataset}-sheet.png") if out is None else out
+    check_free(target, force=force)
     if dataset is Name.GNSS:
         config = _config(setting, jnr, domain_shift, receiver_shift)
         sheet = gnss_sheet(seed=seed, per_class=per_class, config=config)

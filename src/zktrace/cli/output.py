@@ -1,13 +1,15 @@
 """How a command speaks: for a person, or as one JSON object."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from zktrace.errors import Error, EvidenceRejected, InvalidProof
+from zktrace.errors import Error, EvidenceRejected, InvalidProof, Refused
 from zktrace.primitives.text import one_line
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
@@ -26,6 +28,16 @@ def emit(facts: Mapping[str, object], *, as_json: bool, text: str) -> None:
         sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")  # ASCII, one line, never cut
     else:
         say(text)
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Refuse an output before the work, not after it: what exists, unless forced; what a workspace keeps."""
+    from zktrace.registry.workspace import keeper_of
+
+    if not force and os.path.lexists(path):
+        raise Refused(f"{path}: exists already (--force replaces it)")
+    if (home := keeper_of(path)) is not None:
+        raise Refused(f"{path}: is for the workspace {home} alone to write (not even --force replaces it)")
 
 
 def complain(error: Error, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.registry import WorkspaceFolder, workspace_at
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def export(
     from zktrace.dispatch.queries import queries_of
     from zktrace.primitives.files import write_atomic
 
+    for path in (order, out):
+        check_free(path, force=force)
     place = workspace_at(workspace)
     ledger = place.registry.ledger()
     chosen = latest(ledger) if release is None else ledger.release(release)
@@ -68,6 +70,7 @@ def collect(
     from zktrace.primitives.files import read_bounded, write_atomic
     from zktrace.readouts.scores import read_matrix, scores_digest
 
+    check_free(out, force=force)
     drawn = Order.from_bytes(read_bounded(order, limit=FILE_LIMIT))
     scores = picked(read_matrix(answers), drawn, probabilities=probabilities)
     write_atomic(out, _npz(scores=scores), replace=force)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -207,7 +207,10 @@ def log_verify(
         Path | None, typer.Option("--export", help="Check this exported registry; no workspace is needed.")
     ] = None,
     proof: Annotated[
-        Path | None, typer.Option("--proof", help="Check one entry's proof under --head, and nothing else.")
+        Path | None, typer.Option("--proof", help="Check what `log prove` printed, and nothing else.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="With --proof: an older head that --head must extend.")
     ] = None,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -218,9 +221,14 @@ def log_verify(
     old = None if head is None else Head.from_text(head)
     if proof is not None:
         if old is None or export is not None or workspace is not None:
-            raise InputError("--proof needs --head and nothing else")
-        _verify_proof(proof, old, as_json=as_json)
+            raise InputError("--proof needs --head, may have --since, and nothing else")
+        if since is None:
+            _verify_proof(proof, old, as_json=as_json)
+        else:
+            _verify_extension(proof, Head.from_text(since), old, as_json=as_json)
         return
+    if since is not None:
+        raise InputError("--since goes with --proof; a whole log is held against an older head by --head")
     if export is not None and workspace is not None:
         raise InputError("--export and --workspace name two logs")
     found = _verified(export, workspace, old)
@@ -258,17 +266,36 @@ def _verify_proof(path: Path, head: "Head", *, as_json: bool) -> None:
     emit(facts, as_json=as_json, text=f"entry {index} is under the head: {entry.record.kind}, {entry.at}")
 
 
+def _verify_extension(path: Path, old: "Head", new: "Head", *, as_json: bool) -> None:
+    from zktrace.primitives.files import read_bounded
+    from zktrace.registry.log import PROOF_FILE_LIMIT, Extension
+
+    Extension.from_bytes(read_bounded(path, limit=PROOF_FILE_LIMIT)).verify(old, new)
+    facts = {"ok": True, "head": new.to_text(), "size": new.size, "extends": old.to_text()}
+    emit(facts, as_json=as_json, text=f"the log of {new.size} entries extends the head of {old.size}")
+
+
 @log.command("prove")
 def log_prove(
-    index: Annotated[int, typer.Argument(min=0, help="Which entry, counted from 0.")],
+    index: Annotated[int | None, typer.Argument(min=0, help="Which entry, counted from 0.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Instead: an older head, to show that the log extends it.")
+    ] = None,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Print an entry with the proof that it is under the present head, as one JSON object.
+    """Print the proof that an entry is under the present head, or that this extends an older one, as JSON.
 
-    `zktrace log verify --proof FILE --head HEAD` checks it, anywhere.
+    `zktrace log verify --proof FILE --head HEAD`, with --since OLD_HEAD for the latter, checks it, anywhere.
     """
-    sys.stdout.write(workspace_at(workspace).registry.prove(index).to_bytes().decode() + "\n")
+    from zktrace.registry.log import Extension, Head, ProvenEntry
+
+    if (index is None) == (since is None):
+        raise InputError("which proof? Give the number of an entry, or --since with an older head")
+    registry = workspace_at(workspace).registry
+    made: ProvenEntry | Extension
+    made = registry.prove(index) if index is not None else registry.prove_extends(Head.from_text(since or ""))
+    sys.stdout.write(made.to_bytes().decode() + "\n")
 
 
 @app.command("export")
@@ -281,6 +308,7 @@ def export_registry(
     """Write all entries and the head to one file for auditors. Nothing in it is secret."""
     from zktrace.registry.export import write_export
 
+    check_free(out, force=force)
     head = write_export(workspace_at(workspace).registry, out, replace=force)
     facts = {"ok": True, "export": str(out), "head": head.to_text(), "size": head.size}
     emit(facts, as_json=as_json, text=f"{out}  {head.size} entries\n{head.to_text()}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.output import Json, check_free, emit
 
 if TYPE_CHECKING:
     from zktrace.report.training import TrainingReport
@@ -32,6 +32,7 @@ def write_training_report(folder: Path, out: Path | None = None, *, replace: boo
     from zktrace.report.training import read_run, training_html
 
     path = out or folder / "report.html"
+    check_free(path, force=replace)
     run = _with_agreement(read_run(folder), folder)
     write_atomic(path, training_html(run).encode(), replace=replace)
     return path

@@ -116,10 +116,132 @@ def tracing(
     emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
 
 
+@app.command("disguise")
+def disguise(
+    out: Out,
+    work: Work,
+    dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
+    preset: Annotated[str, typer.Option("--preset", help="A preset's name, or a TOML file.")] = "half",
+    seed: Seeds = [42, 43, 44],  # noqa: B006
+    profile: Annotated[list[str], typer.Option("--profile", help="informed or paper; repeat it.")] = [  # noqa: B006
+        "informed",
+        "paper",
+    ],
+    attacker: Annotated[
+        list[str] | None, typer.Option("--attacker", help="Only these; repeat it. All by default.")
+    ] = None,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Of a student.")] = 8,
+    samples: Annotated[int, typer.Option("--samples", min=0, help="Images of a leaker; 0: all.")] = 16_000,
+    inside: Annotated[bool, typer.Option("--inside", help="Probes are among the leaker's images.")] = False,
+    copy_episodes: Annotated[
+        int, typer.Option("--copy-episodes", min=1, help="Paper profile: episodes a copy.")
+    ] = 60,
+    cifar10: Cifar10 = None,
+    as_json: Json = False,
+) -> None:
+    """Disguise copies in every way; see what each carrier, and all together, still read."""
+    from zktrace.cli.progress import counted_progress
+    from zktrace.dispatch.copies import CopySettings
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.studies.disguise import ATTACKERS, Students, grounds, perform
+    from zktrace.studies.federation import trials
+    from zktrace.studies.rows import Rows
+
+    rows, made = Rows(out), 0
+    marked = [each for each in trials(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm]
+    places = grounds(
+        marked,
+        profile,
+        CopySettings(episodes=copy_episodes),
+        work=work,
+        cifar10=cifar10,
+        cache=default_folder(),
+    )
+    with counted_progress() as progress:
+        for place in places:
+            for row in perform(
+                place,
+                rows,
+                students=Students(epochs=epochs, samples=samples, inside=inside),
+                attackers=attacker or ATTACKERS,
+                foreign=place.other(places),
+                progress=progress,
+            ):
+                made += 1
+                progress(f"{row.trial['dataset']} {row.trial['seed']} {row.trial['attacker']}", 1, 1)
+    emit({"ok": True, "new": made}, as_json=as_json, text=f"{made} new rows in {out}")
+
+
+@app.command("innocents")
+def innocents(
+    out: Out,
+    reference: Annotated[Path, typer.Option("--reference", help="The shared model.")],
+    suspect: Annotated[
+        list[str],
+        typer.Option("--suspect", metavar="KIND=FILE", help="What it is, and the model; repeat it."),
+    ],
+    dataset: Annotated[str, typer.Option("--dataset", help="What the shared model was trained on.")],
+    probes: Annotated[
+        Path | None,
+        typer.Option("--probes", help="Read the feature carrier: probes.safetensors of a release."),
+    ] = None,
+    profile: Annotated[list[str], typer.Option("--profile", help="informed or paper; repeat it.")] = [  # noqa: B006
+        "informed",
+        "paper",
+    ],
+    level: Annotated[list[str], typer.Option("--level", help="A budget; repeat it.")] = ["1/5", "1/1000"],  # noqa: B006
+    keys: Annotated[int, typer.Option("--keys", min=1, help="Code keys a suspect.")] = 2000,
+    families: Annotated[
+        int, typer.Option("--families", min=1, help="Of directions a suspect is read with.")
+    ] = 20,
+    length: Annotated[int, typer.Option("--length", min=1, help="Of a row.")] = 512,
+    colluders: Annotated[int, typer.Option("--colluders", min=1, help="That the code is made for.")] = 2,
+    recipients: Annotated[int, typer.Option("--recipients", min=1, help="Rows that are scored.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Decides keys and directions.")] = 42,
+    as_json: Json = False,
+) -> None:
+    """Score models that nobody enrolled was given, under thousands of code keys; count false accusations."""
+    from fractions import Fraction
+
+    from zktrace.cli.progress import counted_progress
+    from zktrace.readouts.weight import PROFILES
+    from zktrace.studies.innocents import InnocentsTrial, perform
+    from zktrace.studies.rows import Rows
+
+    if not set(profile) <= set(PROFILES):
+        raise InputError(f"profiles are {', '.join(PROFILES)}, not {', '.join(profile)}")
+    suspects = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in suspect) if is_}
+    if len(suspects) < len(suspect):
+        raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
+    try:
+        levels = tuple(Fraction(each) for each in level)
+    except (ValueError, ZeroDivisionError) as error:
+        raise InputError(f"a budget is a number like 1/1000, not {', '.join(level)}") from error
+    trial = InnocentsTrial(
+        dataset=dataset,
+        reference=reference,
+        suspects=suspects,
+        probes=probes,
+        carrier="weight" if probes is None else "feature",
+        profiles=tuple(each for each in PROFILES if each in profile),
+        levels=levels,
+        length=length,
+        colluders=colluders,
+        recipients=recipients,
+        keys=keys,
+        families=families,
+        seed=seed,
+    )
+    with counted_progress() as progress:
+        made = perform(trial, Rows(out), progress=progress)
+    emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
+
+
 @app.command("table")
 def table(
     rows: Annotated[list[Path], typer.Argument(help="Files of rows.")],
-    kind: Annotated[str, typer.Option("--kind", help="federation or tracing.")],
+    kind: Annotated[str, typer.Option("--kind", help="federation, tracing, innocents, ...")],
     as_json: Json = False,
 ) -> None:
     """Draw a table of the documentation (Markdown) from saved rows."""

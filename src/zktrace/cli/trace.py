@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
 from zktrace.errors import Error, InputError, Refused
 
@@ -48,7 +48,7 @@ def trace(
     ] = None,
     align: Annotated[
         bool,
-        typer.Option("--align/--no-align", help="Try to undo disguises, with half of the budget set aside."),
+        typer.Option("--align/--no-align", help="Try to undo disguises, with a tenth of the budget."),
     ] = True,
     release: Annotated[
         str | None, typer.Option("--release", help="Which release leaked (default: the only one).")
@@ -144,8 +144,9 @@ def _check_outputs(
         raise Refused(f"{home.cases_folder()}: cannot be written to, and evidence is kept there")
     taken = set() if source is None else {source.resolve()}
     for path in (each for each in (out, page) if each is not None):
-        if path.is_dir() or (os.path.lexists(path) and not force):
-            raise Refused(f"{path}: exists already" + ("" if path.is_dir() else " (--force replaces it)"))
+        if path.is_dir():
+            raise Refused(f"{path}: exists already")
+        check_free(path, force=force)
         if not path.parent.is_dir():
             raise Refused(f"{path.parent}: is no folder")
         if not os.access(path.parent, os.W_OK | os.X_OK):

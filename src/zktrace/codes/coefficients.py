@@ -83,11 +83,6 @@ class Coefficients:
         exact: Integers = (wide << BIAS_BITS) - self.offset
         return np.ldexp(exact.astype(np.float64), -self.scale_bits - BIAS_BITS)
 
-    def least_sum(self, score: Fraction | int) -> int:
-        """The least L whose score is at least `score`: the way from a threshold to the integers."""
-        wanted = Fraction(score) * self.denominator + self.offset
-        return -(-wanted.numerator // (wanted.denominator * ONE))
-
     def variance(self) -> Fraction:
         """Σ c_b² p_b (1 - p_b), the variance of an innocent's score given the coefficients (`lem:innoc`)."""
         pairs = zip(self.numerators.tolist(), self.biases.thresholds.tolist(), strict=True)

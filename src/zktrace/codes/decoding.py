@@ -44,10 +44,16 @@ def without(values: ArrayLike, biases: Biases, named_rows: Bits) -> Floats:
 
 
 def _nonnegative_fit(columns: list[Floats], target: Floats, weights: Floats) -> list[float]:
-    """Least squares with nonnegative coefficients: what comes out negative is left out, and again."""
+    """Least squares with nonnegative coefficients: what comes out negative is left out, and again.
+
+    Sums of the normal equations are correctly rounded, so every machine agrees.
+    """
+    weighted = [weights * column for column in columns]
+    gram = [[math.fsum((a * b).tolist()) for b in columns] for a in weighted]
+    right = [math.fsum((a * target).tolist()) for a in weighted]
     active = list(range(len(columns)))
     while active:
-        found = _solve([columns[j] for j in active], target, weights)
+        found = _solve([[gram[i][j] for j in active] for i in active], [right[i] for i in active])
         kept = [j for j, value in zip(active, found, strict=True) if value > 0.0]
         if len(kept) == len(active):
             values = dict(zip(active, found, strict=True))
@@ -56,12 +62,9 @@ def _nonnegative_fit(columns: list[Floats], target: Floats, weights: Floats) -> 
     return [0.0] * len(columns)
 
 
-def _solve(columns: list[Floats], target: Floats, weights: Floats) -> list[float]:
-    """The normal equations, by elimination; sums are correctly rounded, so every machine agrees."""
-    weighted = [weights * column for column in columns]
-    gram = [[math.fsum((a * b).tolist()) for b in columns] for a in weighted]
-    right = [math.fsum((a * target).tolist()) for a in weighted]
-    size = len(columns)
+def _solve(gram: list[list[float]], right: list[float]) -> list[float]:
+    """Normal equations by elimination; both arguments are used up."""
+    size = len(right)
     for i in range(size):
         gram[i][i] += _RIDGE * gram[i][i] + 2.0**-1000
     for i in range(size):  # positive definite: no pivoting

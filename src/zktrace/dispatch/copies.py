@@ -4,7 +4,7 @@ With several carriers the weight word is written first, in closed form; the trai
 output words, in one run, then leaves the scales alone and repairs what the weight word did to the features.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +50,15 @@ class CopySettings:
             raise InputError("a copy needs at least one episode, a positive margin and a positive weight")
         if not 0 <= self.push_margin < np.inf:
             raise InputError(f"a push to a margin of {self.push_margin}: must be a number of at least 0")
+
+    def heeded(self, carriers: Sequence[str], profile: str) -> dict[str, Any]:
+        """The settings that copies of this kind depend on."""
+        if profile == "paper":
+            names = ("episodes", "mu", "lambda_t", "push_margin", "learning_rate")
+            return {name: getattr(self, name) for name in names}
+        found: dict[str, Any] = {"share": self.share} if "weight" in carriers else {}
+        found |= {"feature": self.feature} if "feature" in carriers else {}
+        return found | ({"output": self.output} if "output" in carriers else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

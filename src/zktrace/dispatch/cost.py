@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from zktrace.learning.evaluation import EpisodeScore, embed, episode_accuracy
 from zktrace.learning.training import Images, Labels
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
+
+EPISODES: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,22 @@ class Cost:
         return 100.0 * max(self.shared.mean - each.mean for each in self.copies.values())
 
 
+def accuracy(
+    state: Arrays,
+    images: Images,
+    labels: Labels,
+    *,
+    shape: EpisodeShape | None = None,
+    episodes: int = EPISODES,
+    seed: int = 0,
+) -> EpisodeScore:
+    """Of one model, on the episodes of a seed."""
+    with single_threaded():
+        features = embed(backbone_of(plain(state)), images)
+    rng = np.random.default_rng(seed)
+    return episode_accuracy(features, labels, shape or EpisodeShape(), rng, episodes=episodes)
+
+
 def copy_cost(
     shared: Arrays,
     copies: Iterable[tuple[str, Arrays]],
@@ -40,19 +59,16 @@ def copy_cost(
     labels: Labels,
     *,
     shape: EpisodeShape | None = None,
-    episodes: int = 400,
+    episodes: int = EPISODES,
     seed: int = 0,
 ) -> Cost:
     """Accuracy before and after marking; every model answers the same episodes."""
 
     def score(state: Arrays) -> EpisodeScore:
-        features = embed(backbone_of(plain(state)), images)
-        rng = np.random.default_rng(seed)
-        return episode_accuracy(features, labels, shape or EpisodeShape(), rng, episodes=episodes)
+        return accuracy(state, images, labels, shape=shape, episodes=episodes, seed=seed)
 
-    with single_threaded():
-        before = score(shared)
-        after = {name: score(state) for name, state in copies}
+    before = score(shared)
+    after = {name: score(state) for name, state in copies}
     if not after:
         raise InputError("no copy to evaluate")
     return Cost(shared=before, copies=after)

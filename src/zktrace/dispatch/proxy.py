@@ -39,3 +39,26 @@ def evaluation_samples(spec: RunSpec) -> tuple[NDArray[np.float32], NDArray[np.i
     """The test part of a run's data."""
     dataset, plan = load_data(spec)
     return dataset.take(plan.split.test)
+
+
+def leakers_samples(
+    spec: RunSpec, *, samples: int, rng: np.random.Generator, inside: bool = False
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Training samples that are not the server's, of whose probes are some; 0: all of them.
+
+    With `inside` the leaker happens to hold the server's samples as well, in the place of as many others.
+    """
+    dataset, plan = load_data(spec)
+    found = plan.split.train
+    pool = proxy_pool(spec) if inside or not len(plan.split.validation) else None
+    if pool is not None and not len(plan.split.validation):  # the server's are some of the training part
+        servers = {image.tobytes() for image in np.asarray(pool.images)}
+        kept = [image.tobytes() not in servers for image in dataset.take(found)[0]]
+        found = found[np.array(kept)]
+    held = len(pool.images) if pool is not None and inside else 0
+    if samples and not held <= samples <= len(found) + held:
+        raise InputError(f"{samples} samples for the leaker: there are {len(found) + held}")
+    images, labels = dataset.take(np.sort(rng.permutation(found)[: samples - held if samples else None]))
+    if pool is None or not inside:
+        return images, labels
+    return np.concatenate([images, pool.images]), np.concatenate([labels, pool.labels])

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
 from zktrace.carriers.hinge import HingePenalty
@@ -78,29 +79,33 @@ def _writers(
         second = OutputConfig(**plan.settings.output)  # type: ignore[arg-type]
     except TypeError as error:
         raise InputError(f"a mark has no such setting ({error})") from error
-    beside = others(images, np.concatenate(probes), least=max(first.beside, second.beside))
+    beside = images[others(images, np.concatenate(probes), least=max(first.beside, second.beside))]
     feature = output = None
     if "feature" in plan.carriers:
         seed = plan.seeds["feature"]
         feature = FeatureWriter(shared, seed=seed, probes=probes[0], beside=beside, config=first)
     if queries is not None:
-        support = Support(images=np.array(queries.support), labels=np.array(queries.labels))
+        layout = plan.layout("output")
+        reference = folder.reference(layout)
+        if reference is None:
+            raise InputError("the output carrier has no reference")
         output = OutputWriter(
             shared,
             seed=plan.seeds["output"],
+            reference=reference,
             probes=probes[-1],
-            support=support,
+            support=Support(images=np.array(queries.support), labels=np.array(queries.labels)),
             beside=beside,
             config=second,
         )
     return feature, output
 
 
-def others(images: Images, probes: Images, *, least: int) -> Images:
-    """The images that are no probes; all of them if fewer than `least` are not."""
+def others(images: Images, probes: Images, *, least: int) -> NDArray[np.bool_]:
+    """Which images are no probes; all of them if fewer than `least` are not."""
     known = {each.tobytes() for each in probes}
     rest = np.array([each.tobytes() not in known for each in images])
-    return images[rest] if rest.sum() >= least else images
+    return rest if rest.sum() >= least else np.ones(len(images), dtype=bool)
 
 
 def _paper(plan: CopyPlan, shared: ModelState, pool: Pool) -> Maker:

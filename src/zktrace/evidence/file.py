@@ -12,72 +12,59 @@ a file without an accusation opens nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import MalformedEvidence, MalformedFile
 from zktrace.evidence.findings import ACCUSED_LIMIT, Findings
-from zktrace.evidence.reading import choice, fail, number, octets, sequence, table, text
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import OPENING_BYTES
-from zktrace.primitives.merkle import HASH_BYTES, PROOF_LIMIT
-from zktrace.registry.records import CARRIERS, ENTRY_LIMIT, NAME_LIMIT
+from zktrace.primitives.fields import Declared, Form, listed, nested, octets, text, whole
+from zktrace.registry.log import HashPath
+from zktrace.registry.records import CARRIERS, ENTRY_LIMIT, Carrier, Name
 
 FORMAT: Final = "zkt-evidence-v1"
 FILE_LIMIT: Final = 1 << 24  # bytes
-LENGTH_LIMIT: Final = 1 << 16  # positions of a code
+LENGTH_LIMIT: Final = 1 << 13  # positions of a code
+WORK_LIMIT: Final = 1 << 17  # positions to certify over all stages and carriers: a judge's minute
+_SHORTEST: Final = 1 << 10  # what a shorter code counts as
+_ROWS: Final = 32  # taken out of a readout, they take as long as its certificate
 REFERENCE_LIMIT: Final = 1 << 19  # values of a reference: one a position, or one a position and class
 SEED_BYTES: Final = 32
 _ENTRIES: Final = ACCUSED_LIMIT + 4
 _INDEX_LIMIT: Final = 1 << 40
+_ENTRY_TEXT: Final = text(ENTRY_LIMIT)
 
 Floats = NDArray[np.float64]
+Opening = Annotated[bytes, octets(OPENING_BYTES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedEntry:
+class LoggedEntry(Declared):
     """An entry of the log and the proof that it is under the head."""
 
-    index: int
-    entry: bytes  # its canonical text
-    path: tuple[bytes, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """For the file."""
-        return {
-            "entry": self.entry.decode(),
-            "index": self.index,
-            "path": [each.hex() for each in self.path],
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = table(value, "an entry", ("entry", "index", "path"))
-        path = tuple(
-            octets(each, "a hash", low=HASH_BYTES, high=HASH_BYTES)
-            for each in sequence(body["path"], "path", high=PROOF_LIMIT)
-        )
-        return cls(
-            index=number(body["index"], "index", high=_INDEX_LIMIT),
-            entry=text(body["entry"], "entry", high=ENTRY_LIMIT).encode(),
-            path=path,
-        )
+    what: ClassVar = "an entry"
+    index: Annotated[int, whole(0, _INDEX_LIMIT)]
+    entry: Annotated[  # its canonical text
+        bytes, Form(lambda value, what: _ENTRY_TEXT.read(value, what).encode(), bytes.decode)
+    ]
+    path: HashPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarrierOpening:
+class CarrierOpening(Declared):
     """How a carrier was read and scored: all that its coefficients are made from."""
 
-    carrier: str
-    thresholds: bytes  # T_b of the biases, 4 bytes each
-    bias_opening: bytes
-    direction_seed: bytes
-    readout: bytes  # float64, 8 bytes each
-    reference: bytes  # the shared model's readout in the same form, of the output carrier its scores, row
-    # after row; empty in the paper profile
+    what: ClassVar = "a carrier"
+    carrier: Carrier
+    thresholds: Annotated[bytes, octets(4, 4 * LENGTH_LIMIT)]  # T_b of the biases, 4 bytes each
+    bias_opening: Opening
+    direction_seed: Annotated[bytes, octets(SEED_BYTES)]
+    readout: Annotated[bytes, octets(8, 8 * LENGTH_LIMIT)]  # float64, 8 bytes each
+    reference: Annotated[bytes, octets(0, 8 * REFERENCE_LIMIT)]  # the shared model's readout in the same
+    # form, of the output carrier its scores, row after row; empty in the paper profile
 
     @property
     def length(self) -> int:
@@ -96,85 +83,38 @@ class CarrierOpening:
         """The reference's readout, if one was taken off."""
         return np.frombuffer(self.reference, dtype=">f8").astype(np.float64) if self.reference else None
 
-    def as_json(self) -> dict[str, Any]:
-        """For the file."""
-        return {
-            "bias_opening": self.bias_opening.hex(),
-            "carrier": self.carrier,
-            "direction_seed": self.direction_seed.hex(),
-            "readout": self.readout.hex(),
-            "reference": self.reference.hex(),
-            "thresholds": self.thresholds.hex(),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        keys = ("bias_opening", "carrier", "direction_seed", "readout", "reference", "thresholds")
-        body = table(value, "a carrier", keys)
-        found = cls(
-            carrier=choice(body["carrier"], "carrier", CARRIERS),
-            thresholds=octets(body["thresholds"], "thresholds", low=4, high=4 * LENGTH_LIMIT),
-            bias_opening=octets(body["bias_opening"], "bias_opening", low=OPENING_BYTES, high=OPENING_BYTES),
-            direction_seed=octets(body["direction_seed"], "direction_seed", low=SEED_BYTES, high=SEED_BYTES),
-            readout=octets(body["readout"], "readout", low=8, high=8 * LENGTH_LIMIT),
-            reference=octets(body["reference"], "reference", low=0, high=8 * REFERENCE_LIMIT),
-        )
-        if len(found.thresholds) % 4 or len(found.readout) != 8 * found.length:
-            raise fail("a carrier", f"has {len(found.readout)} bytes of readout for {found.length} positions")
-        scores = found.carrier == "output" and not len(found.reference) % len(found.readout)
-        if found.reference and len(found.reference) != len(found.readout) and not scores:
-            raise fail("a carrier", f"has {len(found.reference)} bytes of reference")
+    def check(self) -> None:
+        """As many values as positions, all finite."""
+        if len(self.thresholds) % 4 or len(self.readout) != 8 * self.length:
+            raise MalformedFile(
+                f"a carrier: has {len(self.readout)} bytes of readout for {self.length} positions"
+            )
+        scores = self.carrier == "output" and not len(self.reference) % len(self.readout)
+        if self.reference and len(self.reference) != len(self.readout) and not scores:
+            raise MalformedFile(f"a carrier: has {len(self.reference)} bytes of reference")
         if not all(
-            np.isfinite(each).all() for each in (found.values(), found.reference_values()) if each is not None
+            np.isfinite(each).all() for each in (self.values(), self.reference_values()) if each is not None
         ):
-            raise fail("a readout", "must be finite")
-        return found
+            raise MalformedFile("a readout: must be finite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowOpening:
+class RowOpening(Declared):
     """A row of one carrier's code, and what opens its commitment."""
 
-    carrier: str
-    row: bytes  # packed
-    opening: bytes
-
-    def as_json(self) -> dict[str, Any]:
-        """For the file."""
-        return {"carrier": self.carrier, "opening": self.opening.hex(), "row": self.row.hex()}
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = table(value, "a row", ("carrier", "opening", "row"))
-        return cls(
-            carrier=choice(body["carrier"], "carrier", CARRIERS),
-            row=octets(body["row"], "row", low=1, high=LENGTH_LIMIT // 8),
-            opening=octets(body["opening"], "opening", low=OPENING_BYTES, high=OPENING_BYTES),
-        )
+    what: ClassVar = "a row"
+    carrier: Carrier
+    row: Annotated[bytes, octets(1, LENGTH_LIMIT // 8)]  # packed
+    opening: Opening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accused:
+class Accused(Declared):
     """A named station and its rows of the carriers that the accusation rests on."""
 
-    station: str
-    rows: tuple[RowOpening, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """For the file."""
-        return {"rows": [each.as_json() for each in self.rows], "station": self.station}
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = table(value, "an accused", ("rows", "station"))
-        rows = sequence(body["rows"], "rows", low=1, high=len(CARRIERS))
-        return cls(
-            station=text(body["station"], "station", high=NAME_LIMIT),
-            rows=tuple(RowOpening.from_json(each) for each in rows),
-        )
+    what: ClassVar = "an accused"
+    station: Name
+    rows: Annotated[tuple[RowOpening, ...], listed(nested(RowOpening), low=1, high=len(CARRIERS))]
 
     def row(self, carrier: str) -> RowOpening:
         """The row of a carrier that the accusation rests on."""
@@ -182,27 +122,25 @@ class Accused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Declared):
     """A whole file."""
 
-    head: str
-    entries: tuple[LoggedEntry, ...]  # in the order of the log
-    carriers: tuple[CarrierOpening, ...]  # in the order of the findings
-    accused: tuple[Accused, ...]  # in the order of being named
-    findings: Findings
+    what: ClassVar = "a file"
+    head: Annotated[str, text(200)]
+    entries: Annotated[  # in the order of the log
+        tuple[LoggedEntry, ...], listed(nested(LoggedEntry), low=1, high=_ENTRIES)
+    ]
+    carriers: Annotated[  # in the order of the findings
+        tuple[CarrierOpening, ...], listed(nested(CarrierOpening), high=len(CARRIERS))
+    ]
+    accused: Annotated[  # in the order of being named
+        tuple[Accused, ...], listed(nested(Accused), high=ACCUSED_LIMIT)
+    ]
+    findings: Annotated[Findings, nested(Findings)]
 
     def to_bytes(self) -> bytes:
         """The canonical text."""
-        data = to_json(
-            {
-                "accused": [each.as_json() for each in self.accused],
-                "carriers": [each.as_json() for each in self.carriers],
-                "entries": [each.as_json() for each in self.entries],
-                "findings": self.findings.as_json(),
-                "format": FORMAT,
-                "head": self.head,
-            }
-        )
+        data = to_json({"format": FORMAT, **self.as_json()})
         if len(data) > FILE_LIMIT:
             raise MalformedEvidence(f"evidence of {len(data)} bytes, at most {FILE_LIMIT} are allowed")
         return data
@@ -213,45 +151,46 @@ class Evidence:
         if len(data) > FILE_LIMIT:
             raise MalformedEvidence(f"evidence of {len(data)} bytes, at most {FILE_LIMIT} are allowed")
         try:
-            found = cls._from_json(from_json(data, what="evidence"))
-        except MalformedEvidence:
-            raise
+            return cls.from_json(_without_format(from_json(data, what="a file")))
         except MalformedFile as error:
-            raise MalformedEvidence(str(error)) from None
-        _coherent(found)
-        return found
+            raise MalformedEvidence(f"evidence: {error}") from None
 
-    @classmethod
-    def _from_json(cls, value: object) -> Self:
-        if isinstance(value, dict) and value.get("format") != FORMAT:
-            raise fail("format", f"must be {FORMAT}")
-        body = table(value, "a file", ("accused", "carriers", "entries", "findings", "format", "head"))
-        entries = sequence(body["entries"], "entries", low=1, high=_ENTRIES)
-        carriers = sequence(body["carriers"], "carriers", high=len(CARRIERS))
-        accused = sequence(body["accused"], "accused", high=ACCUSED_LIMIT)
-        return cls(
-            head=text(body["head"], "head", high=200),
-            entries=tuple(LoggedEntry.from_json(each) for each in entries),
-            carriers=tuple(CarrierOpening.from_json(each) for each in carriers),
-            accused=tuple(Accused.from_json(each) for each in accused),
-            findings=Findings.from_json(body["findings"]),
-        )
+    @property
+    def work(self) -> int:
+        """What judging takes: the positions of each stage, and more where many rows are taken out before."""
+        found = rows = 0
+        for stage in self.findings.stages:
+            lengths = [max(self.carrier(name).length, _SHORTEST) for name, _ in stage.certificates]
+            found += sum(lengths) * (_ROWS**2 + rows**2) // _ROWS**2
+            rows += len(stage.stations)
+        return found
 
     def carrier(self, name: str) -> CarrierOpening:
         """How a carrier that names somebody was read."""
         return next(each for each in self.carriers if each.carrier == name)
 
+    def check(self) -> None:
+        """The parts are about the same stations and carriers, in their one order."""
+        places = [each.index for each in self.entries]
+        if sorted(set(places)) != places:
+            raise MalformedFile("entries: must be in the order of the log, each once")
+        used = self.findings.naming_carriers
+        order = f"in order: {', '.join(used) or 'none'}"
+        if tuple(each.carrier for each in self.carriers) != used:
+            raise MalformedFile(f"carriers: must be those that name somebody, {order}")
+        if tuple(each.station for each in self.accused) != self.findings.stations:
+            raise MalformedFile("accused: must be the stations that the findings name, in order")
+        for each in self.accused:
+            if tuple(row.carrier for row in each.rows) != used:
+                raise MalformedFile(f"rows: must be those of the carriers that name, {order}")
+        if self.work > WORK_LIMIT:
+            raise MalformedFile(
+                f"stages: take a judge {self.work} positions, at most {WORK_LIMIT} are allowed"
+            )
 
-def _coherent(evidence: Evidence) -> None:
-    """The parts are about the same stations and carriers, in their one order."""
-    places = [each.index for each in evidence.entries]
-    if sorted(set(places)) != places:
-        raise fail("entries", "must be in the order of the log, each once")
-    used = evidence.findings.naming_carriers
-    if tuple(each.carrier for each in evidence.carriers) != used:
-        raise fail("carriers", f"must be those that name somebody, in order: {', '.join(used) or 'none'}")
-    if tuple(each.station for each in evidence.accused) != evidence.findings.stations:
-        raise fail("accused", "must be the stations that the findings name, in order")
-    for each in evidence.accused:
-        if tuple(row.carrier for row in each.rows) != used:
-            raise fail("rows", f"must be those of the carriers that name, in order: {', '.join(used)}")
+
+def _without_format(value: object) -> object:
+    """The fields of a file of this version."""
+    if not isinstance(value, dict) or value.pop("format", None) != FORMAT:
+        raise MalformedFile(f"format: must be {FORMAT}")
+    return value

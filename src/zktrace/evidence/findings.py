@@ -13,16 +13,26 @@ Leads are not findings: nobody is accused by them, so neither the log nor a judg
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Self, cast
+from typing import Annotated, Any, ClassVar, Final
 
 from zktrace.certificates.adjudicate import TAILS, Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.certificates.stages import MAX_STAGES
-from zktrace.evidence.certificates import certificate_json, read_certificate
-from zktrace.evidence.reading import choice, distinct, fail, octets, ratio, sequence, table, text
-from zktrace.primitives.canonical import fraction_text, to_json
+from zktrace.errors import MalformedFile
+from zktrace.evidence.certificates import CERTIFICATE
+from zktrace.primitives.canonical import to_json
 from zktrace.primitives.encoding import field
-from zktrace.registry.records import CARRIERS, LOOKS_LIMIT, NAME_LIMIT
+from zktrace.primitives.fields import (
+    Declared,
+    Form,
+    choice,
+    distinct,
+    fraction,
+    listed,
+    nested,
+    read_fields,
+)
+from zktrace.registry.records import CARRIERS, LOOKS_LIMIT, Carrier, Digest, Name
 
 ACCUSED_LIMIT: Final = 4096  # stations that one verdict may name
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
@@ -30,76 +40,60 @@ _DOMAIN: Final = b"zkt-findings-v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Naming:
+class Naming(Declared):
     """A station beyond a certified threshold."""
 
-    station: str
-    carrier: str
-    score: Fraction
+    what: ClassVar = "a naming"
+    station: Name
+    carrier: Carrier
+    score: Annotated[Fraction, fraction()]
 
-    def as_json(self) -> dict[str, Any]:
-        """For findings."""
-        return {"carrier": self.carrier, "score": fraction_text(self.score), "station": self.station}
 
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = table(value, "a naming", ("carrier", "score", "station"))
-        return cls(
-            station=text(body["station"], "station", high=NAME_LIMIT),
-            carrier=choice(body["carrier"], "carrier", CARRIERS),
-            score=ratio(body["score"], "a score"),
-        )
+def _read_certified(value: object, _what: str) -> tuple[str, Certificate]:
+    forms: dict[str, Form[Any]] = {"carrier": choice(CARRIERS), "certificate": CERTIFICATE}
+    pair = read_fields(value, "a carrier's certificate", forms)
+    return pair["carrier"], pair["certificate"]
+
+
+_CERTIFIED_CARRIER: Final[Form[tuple[str, Certificate]]] = Form(
+    _read_certified, lambda pair: {"carrier": pair[0], "certificate": CERTIFICATE.write(pair[1])}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Declared):
     """One stage: who was named that had not been before, and the certificate of each carrier that named."""
 
-    tail: Tail
-    certificates: tuple[tuple[str, Certificate], ...]  # (carrier, certificate)
-    named: tuple[Naming, ...]  # strongest first
+    what: ClassVar = "a stage"
+    tail: Annotated[Tail, choice(TAILS)]
+    certificates: Annotated[  # (carrier, certificate)
+        tuple[tuple[str, Certificate], ...], listed(_CERTIFIED_CARRIER, low=1, high=len(CARRIERS))
+    ]
+    named: Annotated[  # strongest first
+        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * len(CARRIERS))
+    ]
 
     @property
     def stations(self) -> tuple[str, ...]:
         """Who was named, each once, in order."""
         return tuple(dict.fromkeys(each.station for each in self.named))
 
-    def as_json(self) -> dict[str, Any]:
-        """For findings."""
-        certificates = [
-            {"carrier": carrier, "certificate": certificate_json(certificate)}
-            for carrier, certificate in self.certificates
-        ]
-        named = [each.as_json() for each in self.named]
-        return {"certificates": certificates, "named": named, "tail": self.tail}
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = table(value, "a stage", ("certificates", "named", "tail"))
-        pairs = []
-        for each in sequence(body["certificates"], "certificates", low=1, high=len(CARRIERS)):
-            pair = table(each, "a carrier's certificate", ("carrier", "certificate"))
-            carrier = choice(pair["carrier"], "carrier", CARRIERS)
-            pairs.append((carrier, read_certificate(pair["certificate"])))
-        limit = ACCUSED_LIMIT * len(CARRIERS)
-        named = tuple(Naming.from_json(each) for each in sequence(body["named"], "named", low=1, high=limit))
-        distinct([carrier for carrier, _ in pairs], "the carriers of a stage")
-        distinct([(each.station, each.carrier) for each in named], "the stations of a stage")
-        if {each.carrier for each in named} != {carrier for carrier, _ in pairs}:
-            raise fail("a stage", "must have a certificate for each carrier that names, and no other")
-        return cls(
-            tail=cast(Tail, choice(body["tail"], "tail", TAILS)), certificates=tuple(pairs), named=named
-        )
+    def check(self) -> None:
+        """Nobody and nothing twice, and a certificate for whatever names."""
+        carriers = [carrier for carrier, _ in self.certificates]
+        distinct(carriers, "the carriers of a stage")
+        distinct([(each.station, each.carrier) for each in self.named], "the stations of a stage")
+        if {each.carrier for each in self.named} != set(carriers):
+            raise MalformedFile("a stage: must have a certificate for each carrier that names, and no other")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarrierClaim:
+class CarrierClaim(Declared):
     """A carrier that was read, and the digest of what was read."""
 
-    carrier: str
-    readout: bytes
+    what: ClassVar = "a carrier"
+    carrier: Carrier
+    readout: Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,32 +102,34 @@ class LookClaim:
 
     carriers: tuple[CarrierClaim, ...]
 
-    def as_json(self) -> list[dict[str, Any]]:
-        """For findings."""
-        return [{"carrier": each.carrier, "readout": each.readout.hex()} for each in self.carriers]
 
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        carriers = []
-        for each in sequence(value, "a look", high=len(CARRIERS)):
-            pair = table(each, "a carrier", ("carrier", "readout"))
-            digest = octets(pair["readout"], "the digest of a readout", low=32, high=32)
-            carriers.append(
-                CarrierClaim(carrier=choice(pair["carrier"], "carrier", CARRIERS), readout=digest)
-            )
-        distinct([each.carrier for each in carriers], "the carriers of a look")
-        return cls(carriers=tuple(carriers))
+_CLAIMS: Final = listed(nested(CarrierClaim), high=len(CARRIERS))
+
+
+def _read_look(value: object, _what: str) -> LookClaim:
+    found = LookClaim(carriers=_CLAIMS.read(value, "a look"))
+    distinct([each.carrier for each in found.carriers], "the carriers of a look")
+    return found
+
+
+_LOOK: Final = Form(_read_look, lambda look: _CLAIMS.write(look.carriers))
+_VERDICTS: Final = choice([str(each) for each in Verdict])
+_VERDICT: Final = Form(lambda value, what: Verdict(_VERDICTS.read(value, what)), str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(Declared):
     """What an investigation claims."""
 
-    verdict: Verdict
-    level: Fraction
-    looks: tuple[LookClaim, ...]  # all before the last one named nobody
-    stages: tuple[Stage, ...]  # of the last look; empty if nobody is named
+    what: ClassVar = "findings"
+    verdict: Annotated[Verdict, _VERDICT]
+    level: Annotated[Fraction, fraction()]
+    looks: Annotated[  # all before the last one named nobody
+        tuple[LookClaim, ...], listed(_LOOK, low=1, high=LOOKS_LIMIT)
+    ]
+    stages: Annotated[  # of the last look; empty if nobody is named
+        tuple[Stage, ...], listed(nested(Stage), high=MAX_STAGES)
+    ]
 
     @property
     def carriers(self) -> tuple[CarrierClaim, ...]:
@@ -155,41 +151,17 @@ class Findings:
         """What the verdict in the log fixes."""
         return hashlib.sha256(field(_DOMAIN) + to_json(self.as_json())).digest()
 
-    def as_json(self) -> dict[str, Any]:
-        """For an evidence file."""
-        return {
-            "level": fraction_text(self.level),
-            "looks": [each.as_json() for each in self.looks],
-            "stages": [each.as_json() for each in self.stages],
-            "verdict": str(self.verdict),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = table(value, "findings", ("level", "looks", "stages", "verdict"))
-        looks = sequence(body["looks"], "looks", low=1, high=LOOKS_LIMIT)
-        level = ratio(body["level"], "level")
-        if not 0 < level < 1:
-            raise fail("level", "must lie between 0 and 1")
-        stages = sequence(body["stages"], "stages", high=MAX_STAGES)
-        found = cls(
-            verdict=Verdict(choice(body["verdict"], "verdict", [str(each) for each in Verdict])),
-            level=level,
-            looks=tuple(LookClaim.from_json(each) for each in looks),
-            stages=tuple(Stage.from_json(each) for each in stages),
-        )
-        _coherent(found)
-        return found
-
-
-def _coherent(findings: Findings) -> None:
-    """A certified verdict names somebody, no other does, and nobody is named at two stages."""
-    if (findings.verdict in CERTIFIED) != bool(findings.stages):
-        raise fail("stages", f"must be there for a certified verdict and for no other ({findings.verdict})")
-    distinct([name for stage in findings.stages for name in stage.stations], "the stations named")
-    known = {each.carrier for each in findings.carriers}
-    if not all(carrier in known for stage in findings.stages for carrier, _ in stage.certificates):
-        raise fail("a stage", "names on a carrier that was not read")
-    if len(findings.stations) > ACCUSED_LIMIT:
-        raise fail("stages", f"name more than {ACCUSED_LIMIT} stations")
+    def check(self) -> None:
+        """A certified verdict names somebody, no other does, and nobody is named at two stages."""
+        if not 0 < self.level < 1:
+            raise MalformedFile("level: must lie between 0 and 1")
+        if (self.verdict in CERTIFIED) != bool(self.stages):
+            raise MalformedFile(
+                f"stages: must be there for a certified verdict and for no other ({self.verdict})"
+            )
+        distinct([name for stage in self.stages for name in stage.stations], "the stations named")
+        known = {each.carrier for each in self.carriers}
+        if not all(carrier in known for stage in self.stages for carrier, _ in stage.certificates):
+            raise MalformedFile("a stage: names on a carrier that was not read")
+        if len(self.stations) > ACCUSED_LIMIT:
+            raise MalformedFile(f"stages: name more than {ACCUSED_LIMIT} stations")

@@ -1,4 +1,4 @@
-"""Settings of a whole run as plain TOML: `smoke`, `demo`, `desk` and `paper` come with the package.
+"""Settings of a whole run as plain TOML: `smoke`, `demo`, `half`, `desk` and `paper` come with the package.
 
 A user copies one, edits it and names the file. Every key is written out; one that is missing, unknown, of
 another type or out of range is an error of one line that names the key and the file. Needs no torch.
@@ -17,7 +17,7 @@ from zktrace.learning.aggregation import RULES
 from zktrace.learning.configs import EpisodeShape, EpisodicConfig, PretrainConfig, require
 from zktrace.primitives.files import read_bounded
 
-NAMES = ("smoke", "demo", "desk", "paper")
+NAMES = ("smoke", "demo", "half", "desk", "paper")
 DATASETS = ("gnss", "cifar10")
 _LARGEST = 1 << 20
 

@@ -39,6 +39,7 @@ Labels = NDArray[Any]  # (n,) integers
 Penalty = Callable[[ResNet], Tensor]  # a scalar, already weighted, added to the task loss of every step
 
 KIND = "pre-training"
+SHIFT = 3  # pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +252,16 @@ def fingerprint(images: Images, labels: Labels) -> dict[str, Any]:
     digest = hashlib.sha256(np.asarray(labels, dtype="<i8").tobytes())
     digest.update(np.ascontiguousarray(images[chosen]).tobytes())
     return {"shape": list(images.shape), "dtype": str(images.dtype), "sha256": digest.hexdigest()}
+
+
+def moved_about(images: Tensor, rng: np.random.Generator) -> Tensor:
+    """Images of a batch shifted, all alike, by up to SHIFT pixels, half of them mirrored."""
+    mirrored = torch.from_numpy(rng.random(len(images)) < 0.5)
+    turned = torch.where(mirrored[:, None, None, None], images.flip(3), images)
+    padded = functional.pad(turned, (SHIFT, SHIFT, SHIFT, SHIFT), mode="reflect")
+    down, right = (int(each) for each in rng.integers(0, 2 * SHIFT + 1, 2))
+    height, width = images.shape[2:]
+    return padded[:, :, down : down + height, right : right + width]
 
 
 def batch(images: Images, chosen: NDArray[np.int64]) -> Tensor:

@@ -2,8 +2,10 @@
 
     m_b = <u_b, A(scores(p_b)) - reference scores(p_b)>
 
-u_b are unit directions whose coordinates add up to 0. A is the affine map closest to the reference, by least
-squares over all probes: one slope for all scores, one offset a class. A constant that is added to all scores
+u_b are unit directions whose coordinates add up to 0, and are 0 for the classes that the shared model ranks
+highest at that probe: what it decides is left alone, what it says of all others carries a bit. A is the
+affine map closest to the reference, by least squares over all probes: one slope for all scores, one offset
+a class. A constant that is added to all scores
 of one probe is taken out first: no softmax sees it, so logits and log-probabilities are read alike. The fit
 knows the two matrices and no row. A score file is a hostile file.
 """
@@ -23,18 +25,31 @@ from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Directions, Floats
 
 LABEL: Final = "output"
+SPARED: Final = 3
 CLASSES_LIMIT: Final = 4096
 ROWS_LIMIT: Final = 1 << 17
 _DOMAIN: Final = b"zkt-scores-v1"
 _FILE: Final = Limits(max_file_bytes=1 << 28, max_total_bytes=1 << 28, max_tensors=1, max_dims=2)
 
 
-def output_directions(seed: bytes, *, length: int, classes: int) -> Floats:
-    """The family u as rows: uniform on the unit sphere of the scores that add up to 0."""
+def spared(classes: int) -> int:
+    """How many classes, from the highest on, carry nothing: a third of them, at most SPARED."""
+    return min(SPARED, classes // 3)
+
+
+def output_directions(seed: bytes, reference: Floats) -> Floats:
+    """The family u as rows, for reference scores (probes, classes).
+
+    Uniform on the unit sphere of the scores of the lower classes that add up to 0.
+    """
+    length, classes = reference.shape
     if classes < 2:
         raise InputError(f"scores of {classes} classes carry nothing: at least 2 are needed")
-    family = Directions(label=LABEL, seed=seed, dimension=classes - 1, count=length)
-    found: Floats = family.block(0, length) @ _zero_sum_basis(classes)
+    lower = classes - spared(classes)
+    family = Directions(label=LABEL, seed=seed, dimension=lower - 1, count=length)
+    ranks = np.argsort(-reference, axis=1, kind="stable")[:, classes - lower :]
+    found: Floats = np.zeros((length, classes))
+    np.put_along_axis(found, ranks, family.block(0, length) @ _zero_sum_basis(lower), axis=1)
     return found
 
 
@@ -67,7 +82,7 @@ class OutputReader:
     @cached_property
     def directions(self) -> Floats:
         """u, as rows."""
-        return output_directions(self.seed, length=self.length, classes=self.classes)
+        return output_directions(self.seed, self.reference.reshape(self.length, self.classes))
 
     def read_scores(self, scores: NDArray[Any]) -> Floats:
         """The readout of a suspect that gave these scores."""

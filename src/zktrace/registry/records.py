@@ -15,19 +15,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from zktrace.errors import MalformedFile
-from zktrace.primitives.canonical import fraction_text, from_json, read_fraction, to_json
+from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
+from zktrace.primitives.fields import (
+    Declared,
+    choice,
+    fraction,
+    listed,
+    nested,
+    octets,
+    pair,
+    table,
+    text,
+    whole,
+)
 from zktrace.primitives.text import shown
 
 VERSION: Final = 1
 ENTRY_LIMIT: Final = 1 << 16  # bytes of an entry
 NAME_LIMIT: Final = 100  # characters
 CARRIERS: Final = ("weight", "feature", "output")
-PROFILES: Final = ("informed", "paper")
-RULES: Final = ("certified", "paper")
+RULE_OF: Final[dict[str, Literal["certified", "paper"]]] = {  # profile -> rule
+    "informed": "certified",
+    "paper": "paper",
+}
+PROFILES: Final = tuple(RULE_OF)
+RULES: Final = tuple(RULE_OF.values())
 IDENTITY: Final = "identity"
 ALIGNMENTS: Final[dict[str, tuple[str, ...]]] = {  # how a suspect may be read, and on which carriers
     IDENTITY: CARRIERS,
@@ -35,247 +51,99 @@ ALIGNMENTS: Final[dict[str, tuple[str, ...]]] = {  # how a suspect may be read, 
     "procrustes": ("feature",),
     "ridge": ("feature",),
 }
+AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
 LOOKS_LIMIT: Final = 16  # of one investigation
 _WHOLE_LIMIT: Final = 1 << 40
 
-
-def _name(value: object, what: str) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= NAME_LIMIT or not value.isprintable():
-        raise MalformedFile(f"{what}: must be 1..{NAME_LIMIT} printable characters")
-    return value
-
-
-def _digest(value: object, what: str) -> bytes:
-    """32 bytes in lower-case hexadecimal."""
-    return _hexadecimal(value, what, low=COMMITMENT_BYTES, high=COMMITMENT_BYTES)
-
-
-def _hexadecimal(value: object, what: str, *, low: int, high: int) -> bytes:
-    if isinstance(value, str) and low <= len(value) / 2 <= high and value == value.lower():
-        try:
-            found = bytes.fromhex(value)
-        except ValueError:
-            found = b""
-        if found.hex() == value and found:
-            return found
-    raise MalformedFile(f"{what}: must be {low}..{high} bytes in hexadecimal")
-
-
-def _whole(value: object, what: str, *, low: int = 0, high: int = _WHOLE_LIMIT) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise MalformedFile(f"{what}: must be a whole number in {low}..{high}")
-    return value
-
-
-def _one_of(value: object, what: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed or not isinstance(value, str):
-        raise MalformedFile(f"{what}: must be one of {', '.join(allowed)}")
-    return value
-
-
-def _object(value: object, what: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != set(keys):
-        raise MalformedFile(f"{what}: must have exactly the fields {', '.join(keys)}")
-    return value
-
-
-def _list(value: object, what: str, *, limit: int) -> list[Any]:
-    if not isinstance(value, list) or len(value) > limit:
-        raise MalformedFile(f"{what}: must be a list of at most {limit}")
-    return value
+Name = Annotated[str, text(NAME_LIMIT)]
+Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
+Carrier = Annotated[str, choice(CARRIERS)]
+Carriers = Annotated[tuple[str, ...], listed(choice(CARRIERS), high=len(CARRIERS))]
+Count = Annotated[int, whole(0, _WHOLE_LIMIT)]
+Part = Annotated[Fraction, fraction()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarrierCode:
+class CarrierCode(Declared):
     """The code of one carrier: public numbers, and a commitment to the secret biases."""
 
-    carrier: str
-    length: int  # n_t
-    colluders: int  # c
-    biases: bytes  # commitment
-
-    def as_json(self) -> dict[str, Any]:
-        """For a record."""
-        return {
-            "biases": self.biases.hex(),
-            "carrier": self.carrier,
-            "colluders": self.colluders,
-            "length": self.length,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = _object(value, "a carrier's code", ("biases", "carrier", "colluders", "length"))
-        return cls(
-            carrier=_one_of(body["carrier"], "carrier", CARRIERS),
-            length=_whole(body["length"], "length", low=1, high=1 << 20),
-            colluders=_whole(body["colluders"], "colluders", low=2, high=1 << 16),
-            biases=_digest(body["biases"], "biases"),
-        )
+    what: ClassVar = "a carrier's code"
+    carrier: Carrier
+    length: Annotated[int, whole(1, 1 << 20)]  # n_t
+    colluders: Annotated[int, whole(2, 1 << 16)]  # c
+    biases: Digest  # commitment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Declared):
     """The first record."""
 
     kind: ClassVar = "setup"
-    title: str
-    code_key: bytes  # commitment
-    carriers: tuple[CarrierCode, ...]
-    identity_bits: int
-    budget: Fraction  # for all investigations together
+    what: ClassVar = kind
+    title: Name
+    code_key: Digest  # commitment
+    carriers: Annotated[tuple[CarrierCode, ...], listed(nested(CarrierCode), high=len(CARRIERS))]
+    identity_bits: Annotated[int, whole(1, 1 << 16)]
+    budget: Part  # for all investigations together
 
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {
-            "budget": fraction_text(self.budget),
-            "carriers": [each.as_json() for each in self.carriers],
-            "code_key": self.code_key.hex(),
-            "identity_bits": self.identity_bits,
-            "title": self.title,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        keys = ("budget", "carriers", "code_key", "identity_bits", "title")
-        body = _object(value, "setup", keys)
-        carriers = tuple(
-            CarrierCode.from_json(each) for each in _list(body["carriers"], "carriers", limit=len(CARRIERS))
-        )
-        if not carriers or len({each.carrier for each in carriers}) != len(carriers):
+    def check(self) -> None:
+        """One code a carrier, and a budget."""
+        if not self.carriers or len({each.carrier for each in self.carriers}) != len(self.carriers):
             raise MalformedFile("setup: must have one code for each of its carriers, and at least one")
-        return cls(
-            title=_name(body["title"], "title"),
-            code_key=_digest(body["code_key"], "code_key"),
-            carriers=carriers,
-            identity_bits=_whole(body["identity_bits"], "identity_bits", low=1, high=1 << 16),
-            budget=_budget(body["budget"], "budget"),
-        )
+        if not 0 < self.budget < 1:
+            raise MalformedFile("budget: must lie between 0 and 1")
 
     def code(self, carrier: str) -> CarrierCode | None:
         """The code of a carrier, if it was set up."""
         return next((each for each in self.carriers if each.carrier == carrier), None)
 
 
-def _budget(value: object, what: str) -> Fraction:
-    found = read_fraction(value, what=what)
-    if not 0 < found < 1:
-        raise MalformedFile(f"{what}: must lie between 0 and 1")
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
+class Enrolment(Declared):
     """A station, the row that is its own, and what binds both."""
 
     kind: ClassVar = "enrolment"
-    station: str
-    row: int  # index in the code: stations are numbered from 0 in the order of enrolment
-    public_key: bytes
-    codeword: bytes
-    commitments: tuple[tuple[str, bytes], ...]  # (carrier, Com(w || X || A || y; rho)), in the setup's order
-
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {
-            "codeword": self.codeword.hex(),
-            "commitments": [[carrier, value.hex()] for carrier, value in self.commitments],
-            "public_key": self.public_key.hex(),
-            "row": self.row,
-            "station": self.station,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        keys = ("codeword", "commitments", "public_key", "row", "station")
-        body = _object(value, "enrolment", keys)
-        pairs = []
-        for each in _list(body["commitments"], "commitments", limit=len(CARRIERS)):
-            if len(_list(each, "commitment", limit=2)) != 2:
-                raise MalformedFile("commitment: must be a carrier and a hash")
-            pairs.append((_one_of(each[0], "carrier", CARRIERS), _digest(each[1], "commitment")))
-        return cls(
-            station=_name(body["station"], "station"),
-            row=_whole(body["row"], "row"),
-            public_key=_hexadecimal(body["public_key"], "public_key", low=1, high=4096),
-            codeword=_hexadecimal(body["codeword"], "codeword", low=1, high=8192),
-            commitments=tuple(pairs),
-        )
+    what: ClassVar = kind
+    station: Name
+    row: Count  # index in the code: stations are numbered from 0 in the order of enrolment
+    public_key: Annotated[bytes, octets(1, 4096)]
+    codeword: Annotated[bytes, octets(1, 8192)]
+    commitments: Annotated[  # (carrier, Com(w || X || A || y; rho)), in the setup's order
+        tuple[tuple[str, bytes], ...],
+        listed(pair(choice(CARRIERS), octets(COMMITMENT_BYTES)), high=len(CARRIERS)),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Declared):
     """How one carrier of a release is read."""
 
-    carrier: str
-    profile: str
-    dimension: int  # coordinates of a direction
-    layers: tuple[int, ...]  # weight carrier: sizes of the BatchNorm layers; else empty
-    directions: bytes  # commitment to the seed of the directions
-    reference: bytes  # digest of the reference's own readout; zeros in the paper profile
-    probes: bytes  # digest of the probes; zeros for the weight carrier
-
-    def as_json(self) -> dict[str, Any]:
-        """For a record."""
-        return {
-            "carrier": self.carrier,
-            "dimension": self.dimension,
-            "directions": self.directions.hex(),
-            "layers": list(self.layers),
-            "probes": self.probes.hex(),
-            "profile": self.profile,
-            "reference": self.reference.hex(),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        keys = ("carrier", "dimension", "directions", "layers", "probes", "profile", "reference")
-        body = _object(value, "a layout", keys)
-        return cls(
-            carrier=_one_of(body["carrier"], "carrier", CARRIERS),
-            profile=_one_of(body["profile"], "profile", PROFILES),
-            dimension=_whole(body["dimension"], "dimension", low=1, high=1 << 24),
-            layers=tuple(
-                _whole(each, "layers", low=1, high=1 << 24)
-                for each in _list(body["layers"], "layers", limit=4096)
-            ),
-            directions=_digest(body["directions"], "directions"),
-            reference=_digest(body["reference"], "reference"),
-            probes=_digest(body["probes"], "probes"),
-        )
+    what: ClassVar = "a layout"
+    carrier: Carrier
+    profile: Annotated[str, choice(PROFILES)]
+    dimension: Annotated[int, whole(1, 1 << 24)]  # coordinates of a direction
+    layers: Annotated[  # weight carrier: sizes of the BatchNorm layers; else empty
+        tuple[int, ...], listed(whole(1, 1 << 24), high=4096)
+    ]
+    directions: Digest  # commitment to the seed of the directions
+    reference: Digest  # of the reference's own readout; zeros in the paper profile
+    probes: Digest  # zeros for the weight carrier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Declared):
     """A shared model whose copies are dispatched."""
 
     kind: ClassVar = "release"
-    name: str
-    model: bytes  # digest of the shared model's state
-    layouts: tuple[Layout, ...]
+    what: ClassVar = kind
+    name: Name
+    model: Digest  # of the shared model's state
+    layouts: Annotated[tuple[Layout, ...], listed(nested(Layout), high=len(CARRIERS))]
 
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {
-            "layouts": [each.as_json() for each in self.layouts],
-            "model": self.model.hex(),
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = _object(value, "release", ("layouts", "model", "name"))
-        layouts = tuple(
-            Layout.from_json(each) for each in _list(body["layouts"], "layouts", limit=len(CARRIERS))
-        )
-        if not layouts or len({each.carrier for each in layouts}) != len(layouts):
+    def check(self) -> None:
+        """One layout a carrier."""
+        if not self.layouts or len({each.carrier for each in self.layouts}) != len(self.layouts):
             raise MalformedFile("release: must have one layout for each of its carriers, and at least one")
-        return cls(name=_name(body["name"], "name"), model=_digest(body["model"], "model"), layouts=layouts)
 
     def layout(self, carrier: str) -> Layout | None:
         """How a carrier is read, if copies of this release carry it."""
@@ -283,183 +151,102 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatch:
+class Dispatch(Declared):
     """A copy that was made for a station."""
 
     kind: ClassVar = "dispatch"
-    station: str
-    release: str
-    copy: bytes  # digest of the copy's state
-
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {"copy": self.copy.hex(), "release": self.release, "station": self.station}
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = _object(value, "dispatch", ("copy", "release", "station"))
-        return cls(
-            station=_name(body["station"], "station"),
-            release=_name(body["release"], "release"),
-            copy=_digest(body["copy"], "copy"),
-        )
+    what: ClassVar = kind
+    station: Name
+    release: Name
+    copy: Digest  # of the copy's state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revocation:
+class Revocation(Declared):
     """A station that gets no further copies."""
 
     kind: ClassVar = "revocation"
-    station: str
-    reason: str
-
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {"reason": self.reason, "station": self.station}
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = _object(value, "revocation", ("reason", "station"))
-        return cls(station=_name(body["station"], "station"), reason=_name(body["reason"], "reason"))
+    what: ClassVar = kind
+    station: Name
+    reason: Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Declared):
     """One way in which a suspect will be read, and what it may spend of the investigation's budget."""
 
-    alignment: str  # identity: as it is
-    carriers: tuple[str, ...]
-    share: Fraction
+    what: ClassVar = "a look"
+    alignment: Annotated[str, choice(tuple(ALIGNMENTS))]  # identity: as it is
+    carriers: Carriers
+    share: Part
 
-    def as_json(self) -> dict[str, Any]:
-        """For a record."""
-        return {
-            "alignment": self.alignment,
-            "carriers": list(self.carriers),
-            "share": fraction_text(self.share),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        body = _object(value, "a look", ("alignment", "carriers", "share"))
-        alignment = _one_of(body["alignment"], "alignment", tuple(ALIGNMENTS))
-        carriers = _carriers(body["carriers"], "a look", ALIGNMENTS[alignment])
-        share = read_fraction(body["share"], what="share")
-        if not 0 < share <= 1:
+    def check(self) -> None:
+        """Carriers that can be read in this way, and a share."""
+        for each in self.carriers:
+            choice(ALIGNMENTS[self.alignment]).read(each, "carrier")
+        _check_carriers(self.carriers, self.what)
+        if not 0 < self.share <= 1:
             raise MalformedFile("share: must lie above 0 and at most at 1")
-        return cls(alignment=alignment, carriers=carriers, share=share)
 
 
 def planned(carriers: Sequence[str], aligned: Sequence[tuple[str, str]] = ()) -> tuple[Look, ...]:
     """The fixed plan: the suspect as it is on `carriers`, then each (alignment, carrier) by itself.
 
-    Reading it as it is may spend half of the budget and all alignments, in equal parts, the other half; what
+    Reading it as it is may spend 9/10 of the budget and all alignments, in equal parts, the rest: what a
+    disguise hid and an alignment finds again is far beyond any threshold, what a student kept is not. What
     is alone may spend all.
     """
-    first = Fraction(1, 2) if aligned else Fraction(1)
-    rest = (first if carriers else Fraction(1)) / max(len(aligned), 1)
+    first = AS_IT_IS if aligned else Fraction(1)
+    rest = (1 - first if carriers else Fraction(1)) / max(len(aligned), 1)
     looks = [Look(alignment=IDENTITY, carriers=tuple(carriers), share=first)] if carriers else []
     looks += [Look(alignment=name, carriers=(carrier,), share=rest) for name, carrier in aligned]
     return tuple(looks)
 
 
-def _carriers(value: object, what: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    found = tuple(_one_of(each, "carrier", allowed) for each in _list(value, what, limit=len(CARRIERS)))
-    if not found or len(set(found)) != len(found):
+def _check_carriers(carriers: tuple[str, ...], what: str) -> None:
+    if not carriers or len(set(carriers)) != len(carriers):
         raise MalformedFile(f"{what}: must have carriers, each once")
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Investigation:
+class Investigation(Declared):
     """Looks that are about to be taken. They are on record, and paid for, before anything is scored."""
 
     kind: ClassVar = "investigation"
-    suspect: bytes  # digest of its state, or of its scores where it was only queried
-    release: str
-    carriers: tuple[str, ...]
-    rule: str
-    budget: Fraction  # spent on it; 0: uncertified, it may give leads only
-    recipients: int  # N, the stations enrolled: all are scored, revoked ones too
-    looks: tuple[Look, ...]  # in this order, until one certifies; their shares add up to at most 1
+    what: ClassVar = kind
+    suspect: Digest  # of its state, or of its scores where it was only queried
+    release: Name
+    carriers: Carriers
+    rule: Annotated[str, choice(RULES)]
+    budget: Part  # spent on it; 0: uncertified, it may give leads only
+    recipients: Count  # N, the stations enrolled: all are scored, revoked ones too
+    looks: Annotated[  # in this order, until one certifies; their shares add up to at most 1
+        tuple[Look, ...], listed(nested(Look), high=LOOKS_LIMIT)
+    ]
 
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {
-            "budget": fraction_text(self.budget),
-            "carriers": list(self.carriers),
-            "looks": [each.as_json() for each in self.looks],
-            "recipients": self.recipients,
-            "release": self.release,
-            "rule": self.rule,
-            "suspect": self.suspect.hex(),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        keys = ("budget", "carriers", "looks", "recipients", "release", "rule", "suspect")
-        body = _object(value, "investigation", keys)
-        carriers = _carriers(body["carriers"], "investigation", CARRIERS)
-        budget = read_fraction(body["budget"], what="budget")
-        if not 0 <= budget < 1:
+    def check(self) -> None:
+        """Looks spend no more than there is, and are at the carriers that are on record."""
+        _check_carriers(self.carriers, self.what)
+        if not 0 <= self.budget < 1:
             raise MalformedFile("investigation: must have a budget in [0, 1)")
-        looks = tuple(Look.from_json(each) for each in _list(body["looks"], "looks", limit=LOOKS_LIMIT))
-        _check_looks(looks, carriers)
-        return cls(
-            suspect=_digest(body["suspect"], "suspect"),
-            release=_name(body["release"], "release"),
-            carriers=carriers,
-            rule=_one_of(body["rule"], "rule", RULES),
-            budget=budget,
-            recipients=_whole(body["recipients"], "recipients"),
-            looks=looks,
-        )
-
-
-def _check_looks(looks: tuple[Look, ...], carriers: tuple[str, ...]) -> None:
-    """Looks spend no more than there is, and are at the carriers that are on record."""
-    if not looks or sum((each.share for each in looks), Fraction(0)) > 1:
-        raise MalformedFile("investigation: must have looks whose shares add up to at most 1")
-    if {name for each in looks for name in each.carriers} != set(carriers):
-        raise MalformedFile("investigation: its looks must be at its carriers, and at all of them")
-    if len({(each.alignment, each.carriers) for each in looks}) != len(looks):
-        raise MalformedFile("investigation: must have each look once")
+        if not self.looks or sum((each.share for each in self.looks), Fraction(0)) > 1:
+            raise MalformedFile("investigation: must have looks whose shares add up to at most 1")
+        if {name for each in self.looks for name in each.carriers} != set(self.carriers):
+            raise MalformedFile("investigation: its looks must be at its carriers, and at all of them")
+        if len({(each.alignment, each.carriers) for each in self.looks}) != len(self.looks):
+            raise MalformedFile("investigation: must have each look once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Declared):
     """How an investigation ended."""
 
     kind: ClassVar = "verdict"
-    investigation: int  # its place in the log
-    verdict: str
-    named: tuple[str, ...]  # stations
-    findings: bytes  # digest of the findings in the evidence file
-
-    def as_json(self) -> dict[str, Any]:
-        """The body of the record."""
-        return {
-            "findings": self.findings.hex(),
-            "investigation": self.investigation,
-            "named": list(self.named),
-            "verdict": self.verdict,
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """What `as_json` made."""
-        keys = ("findings", "investigation", "named", "verdict")
-        body = _object(value, "verdict", keys)
-        return cls(
-            investigation=_whole(body["investigation"], "investigation"),
-            verdict=_name(body["verdict"], "verdict"),
-            named=tuple(_name(each, "named") for each in _list(body["named"], "named", limit=4096)),
-            findings=_digest(body["findings"], "findings"),
-        )
+    what: ClassVar = kind
+    investigation: Count  # its place in the log
+    verdict: Name
+    named: Annotated[tuple[str, ...], listed(text(NAME_LIMIT), high=4096)]  # stations
+    findings: Digest  # of the findings in the evidence file
 
 
 Record = Setup | Enrolment | Release | Dispatch | Revocation | Investigation | Verdict
@@ -484,10 +271,10 @@ class Entry:
         """The entry that `to_bytes` wrote, or MalformedFile."""
         if len(data) > ENTRY_LIMIT:
             raise MalformedFile(f"a registry entry of {len(data)} bytes, at most {ENTRY_LIMIT} are allowed")
-        value = _object(from_json(data, what="a registry entry"), "an entry", ("at", "body", "kind", "v"))
+        value = table(from_json(data, what="a registry entry"), "an entry", ("at", "body", "kind", "v"))
         if value["v"] != VERSION or type(value["v"]) is not int:
             raise MalformedFile(f"a registry entry of version {shown(str(value['v']))}, this is {VERSION}")
-        kind = _one_of(value["kind"], "kind", tuple(KINDS))
+        kind = choice(tuple(KINDS)).read(value["kind"], "kind")
         return cls(at=_moment(value["at"]), record=KINDS[kind].from_json(value["body"]))
 
 

@@ -8,7 +8,7 @@ from zktrace.errors import Error, InputError, InvalidLog, Refused
 from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.log import Head, Inclusion, ProvenEntry
+from zktrace.registry.log import Extension, Head, Inclusion, ProvenEntry
 from zktrace.registry.records import Entry, Record
 from zktrace.registry.stores.contract import Store, Transaction
 
@@ -115,6 +115,13 @@ class Registry:
         if not 0 <= old_size <= len(leaves):
             raise Refused(f"the log has {len(leaves)} entries, it never had {old_size}")
         return merkle.consistency_proof(leaves, old_size)
+
+    def prove_extends(self, old: Head) -> Extension:
+        """Shows that the log under the present head extends an older one; InvalidLog if it does not."""
+        leaves = self._leaves()
+        check_extends(leaves, old)
+        path = merkle.consistency_proof(leaves, old.size)
+        return Extension(old=old.size, new=len(leaves), path=tuple(path))
 
     def verify(self, *, extends: Head | None = None) -> Head:
         """Read the whole log anew and check every entry and rule, and that it extends an older head."""

@@ -11,6 +11,7 @@ All folders have mode 0700: a shared model or two copies tell their reader where
 """
 
 import json
+import os
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ _UNFINISHED: Final = ".zktrace-init"  # stands in a folder while a workspace is 
 _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
+_FOLDERS: Final = ("secrets", "releases", "copies", "cases")
 
 
 class Workspace:
@@ -70,7 +72,7 @@ class Workspace:
         _rehearse(shapes, title=title, budget=budget, identity_bits=identity_bits)
         with _new_folder(root):
             workspace = cls(root, database=url or _LOCAL_DATABASE, new=True)
-            for folder in ("secrets", "releases", "copies", "cases"):
+            for folder in _FOLDERS:
                 (root / folder).mkdir(mode=0o700, exist_ok=True)
             custody = Custody(key=workspace._make_key(), shapes=shapes)
             workspace._begin(custody.setup(title=title, budget=budget, identity_bits=identity_bits))
@@ -106,6 +108,19 @@ class Workspace:
             if (folder / SETTINGS).is_file():
                 return cls.open(folder)
         raise Refused(f"{begin}: no workspace here or above (zktrace init makes one; --workspace names one)")
+
+    def keeps(self, path: Path) -> bool:
+        """Whether a file there would be one of the workspace's own.
+
+        New files of others may stand beside the evidence in cases/, and anywhere outside of the folders.
+        """
+        place = path.parent.resolve() / path.name  # a link is replaced, not what it leads to
+        if not place.is_relative_to(self.root.resolve()):
+            return False
+        folder, *below = place.relative_to(self.root.resolve()).parts or ("",)
+        if below:
+            return folder in _FOLDERS and (folder != "cases" or os.path.lexists(place))
+        return folder in (SETTINGS, self._database) or folder.startswith(f"{self._database}-")
 
     @property
     def code_key_path(self) -> Path:
@@ -178,6 +193,15 @@ class Workspace:
             return
 
 
+def keeper_of(path: Path) -> Path | None:
+    """The workspace around a path that keeps it as a file of its own, if there is one."""
+    folder = path.parent.resolve()
+    for root in (folder, *folder.parents):
+        if (root / SETTINGS).is_file():
+            return root if Workspace.open(root).keeps(path) else None
+    return None
+
+
 class _DoneAlready(Exception):
     """The setup is on record."""
 
@@ -218,4 +242,4 @@ def _new_folder(root: Path) -> Iterator[None]:
         marker.unlink(missing_ok=True)
 
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_CARRIERS", "Workspace"]
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_CARRIERS", "Workspace", "keeper_of"]

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import mean
+from fractions import Fraction
+from statistics import mean, median
+from typing import Any
 
 from zktrace.studies.rows import Row
 
@@ -93,4 +95,144 @@ def _tracing_line(carriers: str, profile: str, dataset: str, rows: list[Row]) ->
     return (carriers, profile, DATASETS[dataset], *cells, str(framed), shown)
 
 
-TABLES = {"federation": federation_table, "tracing": tracing_table}
+_ATTACKERS = {
+    "none": ("the copy itself", "-"),
+    "rescale": ("channels rescaled", "-"),
+    "permute": ("channels permuted", "-"),
+    "rewrite": ("both, features too", "-"),
+    "isometry": ("feature isometry", "0/20"),
+    "features": ("feature matching", "20/20"),
+    "deeper": ("feature matching, 34 layers", "19/20"),
+    "logits": ("soft labels only", "0/20"),
+    "headless": ("the same, without its head", "-"),
+    "pair-logits": ("average of two, soft labels only", "-"),
+    "labels": ("no teacher: true labels", "-"),
+    "foreign": ("copy of another federation", "-"),
+}
+_COLUMNS = ("weight", "feature", "output", "all")
+
+
+def disguise_table(rows: Iterable[Row]) -> str:
+    """By dataset and attacker: runs in which somebody guilty, and nobody else, was named, by carrier."""
+    groups: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row.trial["study"] == "disguise" and not row.trial.get("students", {}).get("inside"):
+            groups[row.trial["dataset"], row.trial["attacker"]][row.trial["profile"]].append(row)
+    lines = []
+    for dataset, title in DATASETS.items():
+        for attacker, (words, paper) in _ATTACKERS.items():
+            found = groups[dataset, attacker]
+            if found["informed"]:
+                lines.append((title, words, *_disguise_cells(found), paper))
+    head = ("data", "attacker", *_COLUMNS, "paper's profile", "framed", "accuracy (copy)", "the paper's own")
+    return markdown(head, lines)
+
+
+def _disguise_cells(found: dict[str, list[Row]]) -> list[str]:
+    cells = [_named(found["informed"], column) for column in _COLUMNS] + [_named(found["paper"], "all")]
+    every = [column for rows in found.values() for row in rows for column in row.outcome["columns"].values()]
+    accuracy, copy = (100 * _mean(found["informed"], name) for name in ("accuracy", "copy_accuracy"))
+    return [*cells, str(sum(column["framed"] > 0 for column in every)), f"{accuracy:.1f} % ({copy:.1f} %)"]
+
+
+def _named(rows: list[Row], column: str) -> str:
+    """Runs that named somebody, and the guilty's score of the decisive look in the weakest run."""
+    if not rows:
+        return "-"
+    found = [row.outcome["columns"][column] for row in rows]
+    count = f"{sum(bool(each['named']) and not each['framed'] for each in found)}/{len(found)}"
+    scores = [_sigma(each) for each in found]
+    known = [each for each in scores if each is not None]
+    return f"{count} ({min(known):.1f})" if known else count
+
+
+def _sigma(column: dict[str, Any]) -> float | None:
+    """The largest score of somebody guilty, on any carrier of the look that decided."""
+    decided = column["sigma"].get(column["look"], {}) if column["read"] else {}
+    found = [each["greatest_member"] for each in decided.values() if each["greatest_member"] is not None]
+    return max(found, default=None)
+
+
+def stability_table(rows: Iterable[Row]) -> str:
+    """Runs in which the condition of `thm:score-stability` holds, by three counts of changed bits."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row.trial["study"] == "disguise" and "stability" in row.outcome:
+            key = (row.trial["dataset"], row.trial["attacker"], row.trial["profile"])
+            groups[key].append(row.outcome["stability"])
+    lines = []
+    for (dataset, attacker, profile), found in sorted(groups.items()):
+        counts = [
+            f"{sum(each[way]['holds'] for each in found)}/{len(found)} "
+            f"({median(each[way]['changed'] for each in found):.0f})"
+            for way in ("budget", "residuals", "projected")
+        ]
+        middle = [median(each[name] for each in found) for name in ("margin", "residual", "flipped")]
+        scores = [median(each[name] for each in found) for name in ("score", "student_score", "threshold")]
+        lines.append(
+            (
+                DATASETS[dataset],
+                _ATTACKERS[attacker][0],
+                profile,
+                f"{middle[0]:.2f}",
+                f"{middle[1]:.2f}",
+                *counts,
+                f"{middle[2]:.0f}",
+                " → ".join(f"{each:.0f}" for each in scores[:2]),
+                f"{scores[2]:.0f}",
+                f"{sum(each['student_beyond'] for each in found)}/{len(found)}",
+            )
+        )
+    head = (
+        "data",
+        "attacker",
+        "profile",
+        "margin",
+        "residual",
+        "holds by `eq:score-k` (k)",
+        "by residuals (k)",
+        "by projections (k)",
+        "flipped",
+        "score",
+        "threshold",
+        "student beyond",
+    )
+    return markdown(head, lines)
+
+
+def innocents_table(rows: Iterable[Row]) -> str:
+    """Suspects nobody enrolled was given: how many code keys named somebody, what the budget allows."""
+    found = sorted((row for row in rows if row.trial["study"] == "innocents"), key=_innocents_order)
+    head = ("budget", "profile", "carrier", "data", "suspect", "keys", "named", "rate, 99 %", "at most")
+    return markdown(head, [_innocents_line(row) for row in found])
+
+
+def _innocents_order(row: Row) -> tuple[Any, ...]:
+    trial = row.trial
+    titles = list(DATASETS)
+    dataset = titles.index(trial["dataset"]) if trial["dataset"] in titles else len(titles)
+    return (-Fraction(trial["level"]), trial["profile"], trial["carrier"], dataset, trial["kind"])
+
+
+def _innocents_line(row: Row) -> tuple[str, ...]:
+    trial, outcome = row.trial, row.outcome
+    return (
+        f"{float(Fraction(trial['level'])):g}",
+        trial["profile"],
+        trial["carrier"],
+        DATASETS.get(trial["dataset"], trial["dataset"]),
+        trial["kind"],
+        f"{outcome['keys']:,}",
+        str(outcome["namings"]) + ("" if outcome["within"] else " (budget refuted)"),
+        f"{100 * outcome['low']:.2f} to {100 * outcome['high']:.2f} %",
+        str(outcome["most"]),
+    )
+
+
+TABLES = {
+    "federation": federation_table,
+    "tracing": tracing_table,
+    "disguise": disguise_table,
+    "stability": stability_table,
+    "innocents": innocents_table,
+}

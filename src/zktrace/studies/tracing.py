@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 
 from zktrace.attacks.collusion import average
-from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Code
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
@@ -26,6 +25,7 @@ from zktrace.federation.spec import RunSpec
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.readouts.weight import Profile
 from zktrace.registry.enrolling import enrol
+from zktrace.registry.records import RULE_OF
 from zktrace.registry.workspace import Workspace
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.tracing.readout import Readout
@@ -62,24 +62,9 @@ class TracingTrial:
             "model": model_digest(open_model(self.model)).hex(),
             "carriers": list(self.carriers),
             "profile": self.profile,
-            "settings": self._settings(),
+            "settings": self.settings.heeded(self.carriers, self.profile),
             "budget": str(BUDGET),
         }
-
-    def _settings(self) -> dict[str, Any]:
-        """The settings that this kind of copy heeds."""
-        chosen = self.settings
-        if self.profile == "paper":
-            return {
-                "episodes": chosen.episodes,
-                "mu": chosen.mu,
-                "lambda_t": chosen.lambda_t,
-                "push_margin": chosen.push_margin,
-                "learning_rate": chosen.learning_rate,
-            }
-        found: dict[str, Any] = {"share": chosen.share} if "weight" in self.carriers else {}
-        found |= {"feature": chosen.feature} if "feature" in self.carriers else {}
-        return found | ({"output": chosen.output} if "output" in self.carriers else {})
 
     @property
     def folder(self) -> str:
@@ -104,9 +89,11 @@ def perform(
     """Make the copies that are missing and the rows that are missing."""
     report = progress or (lambda _what, _done, _of: None)
     facts = trial.facts()
-    workspace = _workspace(trial, work / trial.folder)
+    workspace = prepared(
+        trial.spec, trial.model, work / trial.folder, carriers=trial.carriers, profile=trial.profile
+    )
     stations = trial.spec.preset.federation.clients
-    chosen = [_station(number) for number in range(trial.copies or stations)]
+    chosen = [station(number) for number in range(trial.copies or stations)]
     made_copies = {}
     for copy in dispatch(workspace, release=RELEASE, stations=chosen, settings=trial.settings, jobs=jobs):
         made_copies[copy.station] = open_model(copy.path)
@@ -137,59 +124,56 @@ def outcome(
     readouts: list[Readout], codes: list[Code], members: tuple[int, ...], stations: int, profile: Profile
 ) -> dict[str, Any]:
     """Whom the rule of a profile names, and scores in standard deviations of an innocent's."""
-    rule: Rule = "paper" if profile == "paper" else "certified"
-    found = score(readouts, codes, recipients=stations, level=BUDGET, rule=rule, certify=True)
+    found = score(readouts, codes, recipients=stations, level=BUDGET, rule=RULE_OF[profile], certify=True)
     named = sorted({each.recipient for look in found.looks for each in look})
     return {
         "verdict": str(found.verdict),
         "named": named,
         "caught": len(set(named) & set(members)),
         "framed": len(set(named) - set(members)),
-        "sigma": _sigmas(found, codes, members, stations),
+        "sigma": sigmas(found, members, stations),
     }
 
 
-def _sigmas(
-    found: Scored, codes: list[Code], members: tuple[int, ...], stations: int
-) -> dict[str, dict[str, float | None]]:
+def sigmas(found: Scored, members: tuple[int, ...], stations: int) -> dict[str, dict[str, float | None]]:
+    """By carrier: members' scores and the greatest of others, in standard deviations of an innocent's."""
     result = {}
-    for reading, code in zip(found.readings, codes, strict=True):
-        scores = reading.coefficients.scores_float(reading.sums) / np.sqrt(code.length)
-        others = [float(scores[i]) for i in range(stations) if i not in members]
+    for reading in found.readings:
+        values = reading.coefficients.scores_float(reading.sums)
+        scores = values / np.sqrt(reading.coefficients.biases.length)
         own = [float(scores[i]) for i in members]
+        others = [float(scores[i]) for i in range(stations) if i not in members]
         result[reading.carrier] = {
-            "least_member": round(min(own), 3),
-            "greatest_member": round(max(own), 3),
+            "least_member": round(min(own), 3) if own else None,
+            "greatest_member": round(max(own), 3) if own else None,
             "greatest_other": round(max(others), 3) if others else None,
         }
     return result
 
 
-def _station(number: int) -> str:
+def station(number: int) -> str:
+    """The name of the station with this row."""
     return f"station{number:03d}"
 
 
-def _workspace(trial: TracingTrial, folder: Path) -> Workspace:
-    """The operator's workspace of a trial, as far as it is missing."""
+def prepared(
+    spec: RunSpec, model: Path, folder: Path, *, carriers: tuple[str, ...], profile: Profile
+) -> Workspace:
+    """The operator's workspace of a study, as far as it is missing: everybody enrolled, one release."""
     if (folder / "zktrace.toml").exists():
         workspace = Workspace.open(folder)
     else:
-        title = f"study: {trial.folder}"
+        bits = spec.preset.marks.bits
         workspace = Workspace.create(
-            folder, title=title, carriers=trial.carriers, identity_bits=trial.spec.preset.marks.bits
+            folder, title=f"study: {folder.name}", carriers=carriers, identity_bits=bits
         )
     ledger = workspace.registry.ledger()
-    roster = experimental_roster(trial.spec.seed, trial.spec.preset.federation.clients)
+    roster = experimental_roster(spec.seed, spec.preset.federation.clients)
     for number, public in enumerate(roster[len(ledger.by_row) :], start=len(ledger.by_row)):
-        enrol(workspace.registry, workspace.custody, station=_station(number), public=public)
+        enrol(workspace.registry, workspace.custody, station=station(number), public=public)
     if RELEASE not in ledger.releases:
         make_release(
-            workspace,
-            trial.model,
-            carriers=trial.carriers,
-            profile=trial.profile,
-            name=RELEASE,
-            pool=proxy_pool(trial.spec),
+            workspace, model, carriers=carriers, profile=profile, name=RELEASE, pool=proxy_pool(spec)
         )
     return workspace
 
@@ -197,7 +181,7 @@ def _workspace(trial: TracingTrial, folder: Path) -> Workspace:
 def _cost(trial: TracingTrial, workspace: Workspace, copies: list[ModelState]) -> dict[str, Any]:
     images, labels = evaluation_samples(trial.spec)
     shared = release_folder(workspace, RELEASE).shared()
-    named = ((_station(number), copy) for number, copy in enumerate(copies))
+    named = ((station(number), copy) for number, copy in enumerate(copies))
     found = copy_cost(
         shared, named, images, labels, shape=trial.spec.preset.evaluation.shape, seed=trial.spec.seed
     )

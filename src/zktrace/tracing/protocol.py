@@ -21,13 +21,12 @@ from zktrace.certificates.adjudicate import Rule
 from zktrace.errors import InputError, Refused
 from zktrace.evidence import Findings
 from zktrace.evidence.file import LENGTH_LIMIT
-from zktrace.evidence.findings import CERTIFIED
 from zktrace.registry.bindings import readout_bytes, readout_digest
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.records import (
     CARRIERS,
-    IDENTITY,
+    RULE_OF,
     Investigation,
     Layout,
     Look,
@@ -38,11 +37,11 @@ from zktrace.registry.records import (
 from zktrace.registry.registry import Registry
 from zktrace.tracing.case import Case
 from zktrace.tracing.evidence import assemble
+from zktrace.tracing.looks import Judge, decisive, take_looks
 from zktrace.tracing.readout import Attempt, Readout
-from zktrace.tracing.score import NO_SCORES, Scored, findings, leads, named, score, tables
+from zktrace.tracing.score import Scored, findings, leads, named, score, tables
 
 NOMINAL_LEVEL: Final = Fraction(1, 1000)  # of an investigation that has no budget
-_RULES: Final[dict[str, Rule]] = {"informed": "certified", "paper": "paper"}  # of a profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,20 +77,6 @@ class _Plan:
         return Investigation.from_json(made.as_json())  # a plan that cannot be on record is refused here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Taken:
-    """A look that took place; without a score if the suspect could not be aligned."""
-
-    look: Look
-    readouts: tuple[Readout, ...]
-    scored: Scored | None
-    reason: str = ""
-
-    @property
-    def certified(self) -> bool:
-        return self.scored is not None and self.scored.verdict in CERTIFIED
-
-
 def trace(
     registry: Registry,
     custody: Custody,
@@ -122,8 +107,8 @@ def trace(
     case = cast(Investigation, registry.entry(place).record)
     stations = tuple(registry.ledger().by_row[: case.recipients])
     eps = case.budget or level
-    taken = _take(plan, case, custody, eps)  # (2)
-    chosen, scored = _decisive(taken)
+    taken = take_looks(case.looks, plan.readouts, plan.further, _judge(plan, case, custody, eps))  # (2)
+    chosen, scored = decisive(taken)
     claims = findings(scored, [each.readouts for each in taken], stations, eps)  # (3)
     verdict_place = registry.add(_verdict(place, claims))  # (4)
     evidence = assemble(  # (5)
@@ -150,49 +135,22 @@ def trace(
     )
 
 
-def _take(plan: _Plan, case: Investigation, custody: Custody, eps: Fraction) -> list[_Taken]:
-    """Looks in their order, until one certifies."""
-    taken: list[_Taken] = []
-    attempts = iter(plan.further)
-    for look in case.looks:
-        if look.alignment == IDENTITY:
-            readouts: tuple[Readout, ...] = plan.readouts
-        else:
-            try:
-                readout = next(attempts).read()
-                _layout(plan.release, readout, custody)
-            except InputError as error:
-                taken.append(_Taken(look=look, readouts=(), scored=None, reason=str(error)))
-                continue
-            readouts = (readout,)
-        scored = _score(plan, case, custody, readouts, eps * look.share)
-        taken.append(_Taken(look=look, readouts=readouts, scored=scored))
-        if taken[-1].certified:
-            break
-    return taken
+def _judge(plan: _Plan, case: Investigation, custody: Custody, eps: Fraction) -> Judge:
+    """Scores a look at its share of `eps`."""
 
+    def judge(readouts: tuple[Readout, ...], look: Look) -> Scored:
+        for each in readouts:
+            _layout(plan.release, each, custody)
+        return score(
+            readouts,
+            tuple(custody.code(each.carrier) for each in readouts),
+            recipients=case.recipients,
+            level=eps * look.share,
+            rule=plan.rule,
+            certify=case.budget > 0,
+        )
 
-def _score(
-    plan: _Plan, case: Investigation, custody: Custody, readouts: tuple[Readout, ...], level: Fraction
-) -> Scored:
-    return score(
-        readouts,
-        tuple(custody.code(each.carrier) for each in readouts),
-        recipients=case.recipients,
-        level=level,
-        rule=plan.rule,
-        certify=case.budget > 0,
-    )
-
-
-def _decisive(taken: list[_Taken]) -> tuple[_Taken, Scored]:
-    """The look that certified, else the first that gave leads, else the first that could be read."""
-    scored = [(each, each.scored) for each in taken if each.scored is not None]
-    if not scored:
-        return taken[0], NO_SCORES
-    if taken[-1].certified:
-        return scored[-1]
-    return next((pair for pair in scored if pair[1].leads), scored[0])
+    return judge
 
 
 def _verdict(place: int, claims: Findings) -> Verdict:
@@ -219,7 +177,7 @@ def _plan(
         raise InputError(f"a budget must lie in [0, 1), not be {budget}")
     layouts = [_layout(found, each, custody) for each in readouts]
     layouts += [_carried(found, each.carrier) for each in further]
-    rules = {_RULES[each.profile] for each in layouts}
+    rules = {RULE_OF[each.profile] for each in layouts}
     if len(rules) != 1:
         raise Refused(f"the carriers of {release} have different profiles: trace them one by one")
     return _Plan(

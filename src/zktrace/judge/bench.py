@@ -1,0 +1,63 @@
+"""What lies before the judge, and what its steps hand on to each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.certificates.adjudicate import Rule
+from zktrace.codes import Biases
+from zktrace.evidence import Evidence
+from zktrace.judge.dossier import Dossier
+from zktrace.judge.judgement import Minutes
+from zktrace.judge.policy import Policy
+from zktrace.judge.scoring import Look
+from zktrace.models import ModelState
+from zktrace.registry.log import Head
+from zktrace.registry.records import Look as PlannedLook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Suspect:
+    """What the judge was given of the suspect: the model, or the scores of one that was only queried."""
+
+    model: ModelState | None = None
+    scores: NDArray[Any] | None = None
+    shared: ModelState | None = None  # the release's model, which an aligned suspect is held against
+
+    @property
+    def given(self) -> bool:
+        return self.model is not None or self.scores is not None
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """What lies before the judge, and what the steps found so far."""
+
+    evidence: Evidence
+    policy: Policy
+    suspect: Suspect
+    export: Sequence[bytes] | None
+    before: Head | None
+    minutes: Minutes
+    dossier: Dossier
+    biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, as opened
+    stages: dict[tuple[int, str], Look] = field(default_factory=dict)  # (stage counted from 1, carrier)
+    read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # what the judge read from the suspect
+
+    @property
+    def rule(self) -> Rule:
+        return cast(Rule, self.dossier.investigation.rule)
+
+    @property
+    def look(self) -> PlannedLook:
+        """The last look that was taken: the one that named somebody, if anybody is named."""
+        return self.dossier.investigation.looks[len(self.evidence.findings.looks) - 1]
+
+    @property
+    def level(self) -> Fraction:
+        """What that look may spend."""
+        return self.evidence.findings.level * self.look.share

@@ -1,0 +1,131 @@
+"""(4) Setup: codes, carriers, profile and rule fit together, and everything happened in its order."""
+
+from collections.abc import Sequence
+
+from zktrace.evidence import CarrierOpening
+from zktrace.judge.bench import Bench
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.records import IDENTITY, RULE_OF, Entry
+
+
+def check_setup(bench: Bench) -> None:
+    """Hold the file against setup, release and plan, and recount the registry if there is one."""
+    dossier, minutes, findings = bench.dossier, bench.minutes, bench.evidence.findings
+    case, places = dossier.investigation, dossier.places
+    _check_order(bench)
+    _check_looks(bench)
+    if case.release != dossier.release.name:
+        minutes.reject(f"the investigation is of release {case.release}, the entry of {dossier.release.name}")
+    for carrier in case.carriers:
+        layout = dossier.release.layout(carrier)
+        if layout is None or dossier.setup.code(carrier) is None:
+            minutes.reject(f"{carrier}: investigated, but not a carrier of setup and release")
+        if RULE_OF[layout.profile] != case.rule:
+            minutes.reject(f"{carrier}: profile {layout.profile} is not read under the rule {case.rule}")
+    for opening in bench.evidence.carriers:
+        _check_code(bench, opening)
+    if case.budget and findings.level != case.budget:
+        minutes.reject(f"the findings are made for {findings.level}, the budget on record is {case.budget}")
+    minutes.saw(
+        f"rule {case.rule}, carriers {', '.join(case.carriers)}; "
+        f"investigation (entry {places['investigation']}) before verdict (entry {places['verdict']})"
+    )
+    if bench.export is None:
+        minutes.left(
+            f"N = {case.recipients} is taken from the record of the investigation, no registry was given"
+        )
+        if findings.stations:
+            minutes.left("whether the accused were ever given a copy: dispatches are not in the file")
+    else:
+        _recount(bench, bench.export)
+
+
+def _check_looks(bench: Bench) -> None:
+    """The looks are those of the plan, in its order; all of them were taken unless the last one named."""
+    findings, plan, minutes = bench.evidence.findings, bench.dossier.investigation.looks, bench.minutes
+    if len(findings.looks) > len(plan) or (not findings.stages and len(findings.looks) < len(plan)):
+        minutes.reject(f"{len(findings.looks)} looks were taken, the plan on record has {len(plan)}")
+    for number, (taken, wanted) in enumerate(zip(findings.looks, plan, strict=False), start=1):
+        read = tuple(each.carrier for each in taken.carriers)
+        if read != wanted.carriers and (read or wanted.alignment == IDENTITY):
+            minutes.reject(
+                f"look {number} read {', '.join(read) or 'nothing'}, "
+                f"on record are {', '.join(wanted.carriers)}"
+            )
+    minutes.saw(
+        f"{len(findings.looks)} of {len(plan)} looks on record were taken, the last: "
+        f"{', '.join(bench.look.carriers)}, {bench.look.alignment}"
+    )
+
+
+def _check_order(bench: Bench) -> None:
+    dossier, minutes = bench.dossier, bench.minutes
+    places, case = dossier.places, dossier.investigation
+    if places["setup"] != 0:
+        minutes.reject(f"the setup is entry {places['setup']} of the log, it must be the first")
+    if dossier.verdict.investigation != places["investigation"]:
+        minutes.reject(
+            f"the verdict is on entry {dossier.verdict.investigation}, "
+            f"the investigation is entry {places['investigation']}"
+        )
+    if places["investigation"] > places["verdict"]:
+        minutes.reject(
+            f"the investigation is entry {places['investigation']}, after its verdict, {places['verdict']}"
+        )
+    for what, place in places.items():
+        if what not in ("investigation", "verdict") and place > places["investigation"]:
+            minutes.reject(f"{what} is entry {place}, after the investigation, {places['investigation']}")
+    for name, enrolment in dossier.enrolments.items():
+        if enrolment.row >= case.recipients:
+            minutes.reject(f"{name} has row {enrolment.row}, the investigation scored {case.recipients} rows")
+
+
+def _check_code(bench: Bench, opening: CarrierOpening) -> None:
+    carrier, minutes = opening.carrier, bench.minutes
+    code, layout = bench.dossier.setup.code(carrier), bench.dossier.release.layout(carrier)
+    if code is None or layout is None:
+        minutes.reject(f"{carrier}: not set up")
+    if opening.length != code.length:
+        minutes.reject(f"{carrier}: {opening.length} biases for a code of {code.length} positions")
+    scores = layout.dimension if carrier == "output" else 1  # of a position, in the reference
+    wanted = 8 * code.length * scores if layout.profile == "informed" else 0
+    if len(opening.reference) != wanted:
+        minutes.reject(
+            f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}, "
+            f"{wanted} are needed"
+        )
+    width, spare = -(-code.length // 8), -code.length % 8
+    for accused in bench.evidence.accused:
+        row = accused.row(carrier).row
+        if len(row) != width or row[-1] & ((1 << spare) - 1):
+            minutes.reject(
+                f"{accused.station}: {len(row)} bytes are no {carrier} row of {code.length} positions"
+            )
+
+
+def _recount(bench: Bench, export: Sequence[bytes]) -> None:
+    """Replay the registry: every rule of the ledger, N, the budgets, and the dispatches."""
+    minutes, places, case = bench.minutes, bench.dossier.places, bench.dossier.investigation
+    ledger = Ledger()
+    enrolled = 0
+    for place, data in enumerate(export):
+        if place == places["investigation"]:
+            enrolled = len(ledger.by_row)
+        ledger.apply(Entry.from_bytes(data))
+    if enrolled != case.recipients:
+        minutes.reject(f"{enrolled} stations were enrolled, the investigation speaks of {case.recipients}")
+    minutes.saw(f"N = {enrolled} recounted; all {len(export)} entries of the registry keep its rules")
+    minutes.saw(f"all investigations together spent {ledger.spent} of {ledger.setup.budget}")
+    for name in bench.evidence.findings.stations:
+        limit = places["investigation"] if bench.before is None else bench.before.size
+        copies = [
+            place
+            for place, each in ledger.dispatches
+            if each.station == name and each.release == case.release and place < limit
+        ]
+        if copies:
+            minutes.saw(f"{name} was sent a copy of {case.release} (entry {copies[0]})")
+        elif bench.policy.require_dispatch:
+            minutes.reject(f"{name}: no copy of {case.release} is on record below entry {limit}")
+        else:
+            minutes.left(f"{name}: no copy of {case.release} is on record below entry {limit}")

@@ -1,0 +1,187 @@
+"""Fields of JSON objects, declared once: a form reads, bounds and writes the value of a field.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Dispatch(Declared):
+        what: ClassVar = "dispatch"
+        station: Annotated[str, text(100)]
+        copy: Annotated[bytes, octets(32)]
+
+What is read may be hostile: a value has its form and is within its bounds, or is MalformedFile.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_type_hints
+
+from zktrace.errors import MalformedFile
+from zktrace.primitives.canonical import fraction_text, read_fraction
+
+_LARGEST: Final = 1 << 64  # of a fraction
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """How a value stands in JSON: `read` takes what was found, and its name for a message."""
+
+    read: Callable[[object, str], T]
+    write: Callable[[T], object] = lambda value: value
+
+
+class Declared:
+    """An object whose annotated fields are all that its JSON has."""
+
+    __slots__ = ()
+    what: ClassVar[str]  # the object, in a message
+    forms: ClassVar[dict[str, Form[Any]]]  # of its fields
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls, include_extras=True)
+        marked = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+        cls.forms = {name: each for name, marks in marked.items() for each in marks if isinstance(each, Form)}
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file."""
+        return write_fields(self, self.forms)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """What `as_json` made, or MalformedFile."""
+        make: Callable[..., Self] = cls
+        made = make(**read_fields(value, cls.what, cls.forms))
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """MalformedFile unless the fields go together."""
+
+
+def write_fields(source: object, forms: Mapping[str, Form[Any]]) -> dict[str, Any]:
+    """The fields of an object, as JSON."""
+    return {name: form.write(getattr(source, name)) for name, form in forms.items()}
+
+
+def read_fields(value: object, what: str, forms: Mapping[str, Form[Any]]) -> dict[str, Any]:
+    """The fields of a JSON object that has exactly these."""
+    body = table(value, what, sorted(forms))
+    return {name: form.read(body[name], f"{what}: {name}") for name, form in forms.items()}
+
+
+def table(value: object, what: str, keys: Sequence[str]) -> dict[str, Any]:
+    """An object with exactly these fields, whatever their values are."""
+    if not isinstance(value, dict) or set(value) != set(keys):
+        raise MalformedFile(f"{what}: must have exactly the fields {', '.join(keys)}")
+    return value
+
+
+def distinct(values: Sequence[object], what: str) -> None:
+    """Nothing twice."""
+    if len(set(values)) != len(values):
+        raise MalformedFile(f"{what}: must be there once each")
+
+
+def text(high: int) -> Form[str]:
+    """1..high printable characters."""
+
+    def read(value: object, what: str) -> str:
+        if not isinstance(value, str) or not 1 <= len(value) <= high or not value.isprintable():
+            raise MalformedFile(f"{what}: must be 1..{high} printable characters")
+        return value
+
+    return Form(read)
+
+
+def choice(allowed: Sequence[str]) -> Form[str]:
+    """One of a few words."""
+
+    def read(value: object, what: str) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise MalformedFile(f"{what}: must be one of {', '.join(allowed)}")
+        return value
+
+    return Form(read)
+
+
+def flag() -> Form[bool]:
+    """True or false."""
+
+    def read(value: object, what: str) -> bool:
+        if type(value) is not bool:
+            raise MalformedFile(f"{what}: must be true or false")
+        return value
+
+    return Form(read)
+
+
+def whole(low: int, high: int) -> Form[int]:
+    """A whole number in low..high."""
+
+    def read(value: object, what: str) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise MalformedFile(f"{what}: must be a whole number in {low}..{high}")
+        return value
+
+    return Form(read)
+
+
+def fraction() -> Form[Fraction]:
+    """n/d in lowest terms, of a magnitude that a float holds."""
+
+    def read(value: object, what: str) -> Fraction:
+        found = read_fraction(value, what=what)
+        if abs(found) > _LARGEST:
+            raise MalformedFile(f"{what}: must lie within {_LARGEST}")
+        return found
+
+    return Form(read, fraction_text)
+
+
+def octets(low: int, high: int | None = None) -> Form[bytes]:
+    """low..high bytes, or exactly `low`, in lower-case hexadecimal."""
+    most = low if high is None else high
+
+    def read(value: object, what: str) -> bytes:
+        if isinstance(value, str) and 2 * low <= len(value) <= 2 * most:
+            try:
+                found = bytes.fromhex(value)
+            except ValueError:
+                found = None
+            if found is not None and found.hex() == value:
+                return found
+        size = f"{low}" if low == most else f"{low}..{most}"
+        raise MalformedFile(f"{what}: must be {size} bytes in hexadecimal")
+
+    return Form(read, bytes.hex)
+
+
+def listed(form: Form[T], *, low: int = 0, high: int) -> Form[tuple[T, ...]]:
+    """A list of low..high values of one form."""
+
+    def read(value: object, what: str) -> tuple[T, ...]:
+        if not isinstance(value, list) or not low <= len(value) <= high:
+            raise MalformedFile(f"{what}: must be a list of {low}..{high}")
+        return tuple(form.read(each, what) for each in value)
+
+    return Form(read, lambda values: [form.write(each) for each in values])
+
+
+def pair(first: Form[T], second: Form[U]) -> Form[tuple[T, U]]:
+    """A list of two values, each of its own form."""
+
+    def read(value: object, what: str) -> tuple[T, U]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise MalformedFile(f"{what}: must be a pair")
+        return first.read(value[0], what), second.read(value[1], what)
+
+    return Form(read, lambda values: [first.write(values[0]), second.write(values[1])])
+
+
+D = TypeVar("D", bound=Declared)
+
+
+def nested(declared: type[D]) -> Form[D]:
+    """An object that is declared itself."""
+    return Form(lambda value, _what: declared.from_json(value), lambda value: value.as_json())

@@ -1,0 +1,109 @@
+"""The disguise study at its smallest: every attacker makes a suspect, every suspect a row, once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from zktrace.dispatch.copies import CopySettings
+from zktrace.errors import InputError
+from zktrace.learning.presets import Preset, load_preset
+from zktrace.models import open_model
+from zktrace.registry.custody import CodeShape
+from zktrace.studies.disguise import ATTACKERS, Ground, Students, grounds, perform
+from zktrace.studies.federation import FederationTrial
+from zktrace.studies.rows import Rows
+from zktrace.studies.tables import disguise_table, stability_table
+
+LENGTHS = {"weight": 256, "feature": 64, "output": 32}
+STUDENTS = Students(epochs=1, samples=96)
+
+
+@pytest.fixture
+def short_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "zktrace.registry.workspace.default_shape",
+        lambda carrier: CodeShape(carrier=carrier, length=LENGTHS[carrier], colluders=2),
+    )
+
+
+def tiny() -> Preset:
+    smoke = load_preset("smoke")
+    return replace(
+        smoke,
+        pretraining=replace(smoke.pretraining, epochs=1),
+        federation=replace(smoke.federation, clients=4, rounds=1),
+        evaluation=replace(smoke.evaluation, shot=2, query=3),
+    )
+
+
+def places(work: Path, *profiles: str) -> list[Ground]:
+    marks = CopySettings(
+        episodes=2, feature={"passes": 2, "batch_size": 32}, output={"passes": 2, "batch_size": 32}
+    )
+    federations = [FederationTrial(preset=tiny(), seed=seed) for seed in (5, 6)]
+    return grounds(federations, profiles, marks, work=work, cifar10=None, cache=None)
+
+
+@pytest.mark.usefixtures("short_codes")
+def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
+    first, second = places(tmp_path / "work", "informed")
+    assert first.other([first, second]) is second
+    assert first.other([first]) is None
+    assert first.members != second.members
+    rows = Rows(tmp_path / "rows.jsonl")
+    some = [*perform(first, rows, students=STUDENTS, attackers=["none", "logits"], foreign=second)]
+    assert [row.trial["attacker"] for row in some] == ["none", "logits"]
+    rest = [*perform(first, rows, students=STUDENTS, foreign=second)]
+    made = {row.trial["attacker"]: row for row in some + rest}
+    assert set(made) == set(ATTACKERS)
+    assert len(rest) == len(ATTACKERS) - 2
+    assert [*perform(first, rows, students=STUDENTS, foreign=second)] == []
+    for name, row in made.items():
+        assert set(row.outcome["columns"]) == {"weight", "feature", "output", "all"}
+        assert sum(each["framed"] for each in row.outcome["columns"].values()) == 0
+        assert ("students" in row.trial) == ("stability" in row.outcome or "logits" in name or name in LATER)
+        assert 0 < row.outcome["accuracy"] <= 1
+    assert made["none"].outcome["columns"]["weight"]["caught"] == 1
+    assert made["rewrite"].outcome["columns"]["weight"]["look"] == "channels"
+    assert made["rewrite"].outcome["columns"]["weight"]["caught"] == 1
+    assert made["isometry"].outcome["columns"]["all"]["caught"] == 1
+    assert made["deeper"].outcome["columns"]["weight"] == NOT_READ
+    assert made["pair-logits"].outcome["members"] == list(first.members)
+    assert made["labels"].outcome["members"] == made["foreign"].outcome["members"] == []
+    assert made["features"].outcome["stability"]["flipped"] <= LENGTHS["feature"]
+    assert "foreign" not in {row.trial["attacker"] for row in perform(second, rows, students=STUDENTS)}
+    table = disguise_table(rows.read())
+    assert "| GNSS, simulated | the copy itself | 2/2 (" in table
+    assert table.count("\n") == len(ATTACKERS) + 1
+    assert stability_table(rows.read()).count("\n") == 1 + 2
+
+
+LATER = ("headless", "labels")
+NOT_READ = {"read": False, "named": [], "caught": 0, "framed": 0}
+
+
+@pytest.mark.usefixtures("short_codes")
+def test_the_papers_profile_and_probes_inside_the_students_data(tmp_path: Path) -> None:
+    ground, _ = places(tmp_path / "work", "paper")
+    rows = Rows(tmp_path / "rows.jsonl")
+    inside = replace(STUDENTS, samples=160, inside=True)
+    found = [*perform(ground, rows, students=inside, attackers=["none", "features"])]
+    assert [set(row.outcome["columns"]) for row in found] == [{"weight", "feature", "all"}] * 2
+    assert found[1].trial["students"] == {"epochs": 1, "samples": 160, "inside": True}
+    suspects = list((ground.workspace.root / "suspects").glob("features-*.safetensors"))
+    assert len(suspects) == 1
+    assert "fc.weight" not in open_model(suspects[0])
+
+
+def test_what_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a profile is one of"):
+        places(tmp_path, "secret")
+    with pytest.raises(InputError, match="no attacker 'nobody'"):
+        next(
+            iter(
+                perform(places(tmp_path, "paper")[0], Rows(tmp_path), students=STUDENTS, attackers=["nobody"])
+            )
+        )
