@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from zktrace.certificates.adjudicate import Reading, Verdict, adjudicate
+from zktrace.certificates.adjudicate import Reading, Verdict, adjudicate, carrier_share
 from zktrace.certificates.certificate import check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
@@ -330,3 +330,16 @@ def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:
     coefficients = quantise(np.zeros(512), own.biases)
     made = Reading(carrier="weight", coefficients=coefficients, sums=sums(own.rows(range(N)), coefficients))
     assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
+
+
+def test_a_faint_carrier_has_eight_parts_of_the_budget_where_others_have_one() -> None:
+    every = ("weight", "feature", "output")
+    assert [carrier_share(each, every, "certified") for each in every] == [
+        Fraction(1, 10),
+        Fraction(1, 10),
+        Fraction(8, 10),
+    ]
+    assert [carrier_share(each, every, "paper") for each in every] == [Fraction(1, 3)] * 3
+    for carriers in (("output",), ("weight",), ("weight", "feature"), ("weight", "output")):
+        for rule in ("certified", "paper"):
+            assert sum(carrier_share(each, carriers, rule) for each in carriers) == 1

@@ -219,7 +219,15 @@ def test_nobody_is_kept_for_a_later_look() -> None:
     def stage(number: int, taken: list[int], who: int) -> Stage:
         rows = code.rows(taken) if taken else np.empty((0, 0), np.uint8)
         seen = look(values, code.biases, rows, rule="certified", tail="positive")
-        made = own_certificate(seen, recipients=6, level=eps, stage=number, carriers=1, rule="certified")
+        made = own_certificate(
+            seen,
+            recipients=6,
+            level=eps,
+            stage=number,
+            carrier="weight",
+            carriers=["weight"],
+            rule="certified",
+        )
         score = seen.score(code.rows([who]).tobytes())
         named = (Naming(station=f"station-{who}", carrier="weight", score=score),)
         return Stage(tail="positive", certificates=(("weight", made),), named=named)

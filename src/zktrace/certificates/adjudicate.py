@@ -1,7 +1,8 @@
 """From scores to one of four verdicts, within a declared budget (`cor:secret-row`, `prop:adjudicate`).
 
-A budget eps for one investigation is divided over K carriers and two tails: eps/(2K) each. On the positive
-tail a score says that the readout carries the row; on the negative tail, that somebody wrote its opposite.
+A budget eps for one investigation is divided over K carriers and two tails: eps/(2K) each in the paper; the
+output carrier has eight parts where any other has one (`carrier_share`). On the positive tail
+a score says that the readout carries the row; on the negative tail, that somebody wrote its opposite.
 
     certified-attribute     a score above the threshold of a passing certificate, positive tail
     certified-tamper        the same on the negative tail, if no positive one is certified
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from zktrace.errors import InputError
 
 Rule: TypeAlias = Literal["certified", "paper"]
 Tail: TypeAlias = Literal["positive", "negative"]
+_PARTS: Final = {"output": 8}  # of the budget; every other carrier has 1
 TAILS: tuple[Tail, Tail] = ("positive", "negative")
 
 
@@ -91,6 +93,17 @@ class Decision:
     certificates: tuple[Certificate, ...]
 
 
+def carrier_share(carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
+    """Which part of the budget a carrier may spend, one of those that are read together.
+
+    Equal parts under the paper's rule. Under the certified one a faint carrier has more: what stands in
+    weights and features is read far beyond any threshold or not at all, what a student says is faint.
+    """
+    if rule == "paper":
+        return Fraction(1, len(carriers))
+    return Fraction(_PARTS.get(carrier, 1), sum(_PARTS.get(each, 1) for each in carriers))
+
+
 def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "certified") -> Decision:
     """The verdict on one suspect. An empty roster has nobody to name: no-certified-evidence."""
     recipients = _roster(readings)
@@ -101,10 +114,11 @@ def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "cer
         raise InputError(f"unknown rule {rule!r}: certified or paper")
     found: dict[Tail, list[Exceedance]] = {tail: [] for tail in TAILS}
     certificates = []
+    names = [reading.carrier for reading in readings]
     for reading in readings if recipients else ():
         for tail in TAILS:
             side = _side(reading, tail)
-            limits = _thresholds(side, recipients, spent, carriers=len(readings), rule=rule)
+            limits = _thresholds(side, recipients, spent, carriers=names, rule=rule)
             certificates.append(limits.certificate)
             found[tail] += _exceeding(side, tail, limits)
     verdict, chosen = _precedence(found)
@@ -144,12 +158,12 @@ def _side(reading: Reading, tail: Tail) -> Reading:
 
 
 def _thresholds(
-    side: Reading, recipients: int, budget: Fraction, *, carriers: int, rule: Rule
+    side: Reading, recipients: int, budget: Fraction, *, carriers: Sequence[str], rule: Rule
 ) -> _Thresholds:
-    share = budget / (len(TAILS) * carriers)
+    share = budget * carrier_share(side.carrier, carriers, rule) / len(TAILS)
     length = side.coefficients.biases.length
     z = candidate_threshold(
-        length=length, recipients=recipients, budget=budget, tails=len(TAILS), carriers=carriers
+        length=length, recipients=recipients, budget=budget, tails=len(TAILS), carriers=len(carriers)
     )
     candidate = Fraction(z)
     if rule == "paper":

@@ -1,11 +1,12 @@
 """Scores and thresholds of one look, made again from readout, biases and the accused's rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from zktrace.certificates.adjudicate import TAILS, Rule, Tail
+from zktrace.certificates.adjudicate import TAILS, Rule, Tail, carrier_share
 from zktrace.certificates.certificate import Certificate, certify, check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
@@ -41,17 +42,24 @@ def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail)
     return Look(coefficients=found if tail == "positive" else found.negated())
 
 
-def share_of(level: Fraction, *, stage: int, carriers: int, rule: Rule) -> Fraction:
-    """The budget of one tail of one carrier at one look (counted from 1)."""
+def share_of(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
+    """The budget of one tail of a carrier, one of those of a look, at one stage (counted from 1)."""
     whole = level if rule == "paper" else level / 2**stage
-    return whole / (len(TAILS) * carriers)
+    return whole * carrier_share(carrier, carriers, rule) / len(TAILS)
 
 
 def own_certificate(
-    seen: Look, *, recipients: int, level: Fraction, stage: int, carriers: int, rule: Rule
+    seen: Look,
+    *,
+    recipients: int,
+    level: Fraction,
+    stage: int,
+    carrier: str,
+    carriers: Sequence[str],
+    rule: Rule,
 ) -> Certificate:
     """The certificate that the judge makes, whatever the evidence claims."""
-    share = share_of(level, stage=stage, carriers=carriers, rule=rule)
+    share = share_of(level, stage=stage, carrier=carrier, carriers=carriers, rule=rule)
     if rule == "certified":
         return smallest_threshold(seen.coefficients, recipients=recipients, budget=share)
     z = candidate_threshold(
@@ -59,7 +67,7 @@ def own_certificate(
         recipients=recipients,
         budget=level,
         tails=len(TAILS),
-        carriers=carriers,
+        carriers=len(carriers),
     )
     return certify(seen.coefficients, Fraction(z), recipients=recipients, budget=share, method="chernoff")
 

@@ -16,7 +16,7 @@ def check_certificates(bench: Bench) -> None:
     for number, stage in enumerate(findings.stages, start=1):
         for carrier, claimed in stage.certificates:
             seen, where = bench.stages[number, carrier], f"stage {number}, {carrier}"
-            own = _certificate(bench, seen, number, where)
+            own = _certificate(bench, seen, number, carrier, where)
             compare(claimed, own, seen)
             limits = (own.threshold, claimed.threshold)
             _check_beyond(bench, seen, stage, carrier, thresholds=limits, where=where)
@@ -30,14 +30,14 @@ def check_certificates(bench: Bench) -> None:
                     look_at(bench, number, carrier, bench.read[carrier]),
                     f"{where}, read by the judge",
                 )
-                threshold = _certificate(bench, again, number, where).threshold
+                threshold = _certificate(bench, again, number, carrier, where).threshold
                 _check_beyond(bench, again, stage, carrier, thresholds=(threshold,), where=where)
                 minutes.saw(f"{where}: whoever is named is above {up(threshold)} there too")
     if not findings.stages:
         minutes.saw("nobody is accused, nothing is certified")
 
 
-def _certificate(bench: Bench, seen: Look, number: int, where: str) -> Certificate:
+def _certificate(bench: Bench, seen: Look, number: int, carrier: str, where: str) -> Certificate:
     """The judge's own, which must pass."""
     case = bench.dossier.investigation
     own = own_certificate(
@@ -45,7 +45,8 @@ def _certificate(bench: Bench, seen: Look, number: int, where: str) -> Certifica
         recipients=case.recipients,
         level=bench.level,
         stage=number,
-        carriers=len(bench.look.carriers),
+        carrier=carrier,
+        carriers=bench.look.carriers,
         rule=bench.rule,
     )
     if not own.passes:
