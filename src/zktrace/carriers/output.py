@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from zktrace.carriers.feature import Build, FeatureMark, FeatureWriter, check_probes
-from zktrace.carriers.last_stage import only_convolutions
+from zktrace.carriers.last_stage import head, only_convolutions, trunk, trunks
 from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
@@ -205,7 +205,9 @@ class OutputWriter:
         model = backbone_of(self._shared if start is None else plain(start))
         signs = torch.from_numpy(2.0 * word - 1.0).float()
         signed, origin = self._directions * signs[:, None], self._origin * signs
-        mark = None if feature is None else (feature[0].mark(feature[1]), feature[0].probes)
+        mark = None
+        if feature is not None:
+            mark = feature[0].mark(feature[1]), trunks(model, feature[0].probes)
         model.requires_grad_(requires_grad=False)
         with only_convolutions(model.layer4) as trained:
             self._train(model, trained, signed, origin, mark, rng, progress or (lambda share: None))
@@ -217,11 +219,12 @@ class OutputWriter:
         trained: list[torch.nn.Parameter],
         signed: Tensor,
         origin: Tensor,
-        feature: tuple[FeatureMark, Images] | None,
+        feature: tuple[FeatureMark, Tensor] | None,
         rng: np.random.Generator,
         progress: Callable[[float], None],
     ) -> None:
-        config, (support, probes, beside) = self.config, self._images
+        config = self.config
+        support, probes, beside = (trunks(model, each) for each in self._images)
         rate = config.learning_rate * _FEATURES / model.features
         optimizer = torch.optim.Adam(trained, lr=rate)
         steps = config.passes * -(-len(probes) // config.batch_size)
@@ -232,16 +235,17 @@ class OutputWriter:
             for group in optimizer.param_groups:
                 group["lr"] = cosine(rate, step, steps)
             chosen, near = next(own), rng.choice(len(beside), others, replace=False)
-            shown, start = batch(probes, chosen), origin[chosen]
+            shown, start = probes[chosen], origin[chosen]
             if step % 3:
-                shown = moved_about(shown, rng)
-                before = _scores(self._before(shown), self._prototypes)
-                start = (signed[chosen] * before).sum(dim=1)
-            parts = [batch(support, np.arange(len(support))), shown, batch(beside, near)]
+                images = moved_about(batch(self._images[1], chosen), rng)
+                before = _scores(self._before(images), self._prototypes)
+                shown, start = trunk(model, images), (signed[chosen] * before).sum(dim=1)
+            parts = [support, shown, beside[near]]
             also = None if companion is None else next(companion)
             if feature is not None and also is not None:
-                parts.append(batch(feature[1], also))
-            held, asked, kept, *more = torch.split(model(torch.cat(parts)), [len(each) for each in parts])
+                parts.append(feature[1][also])
+            found = head(model, torch.cat(parts))
+            held, asked, kept, *more = torch.split(found, [len(each) for each in parts])
             loss = self._loss(held, asked, kept, signed[chosen], start, near)
             if feature is not None and also is not None:
                 missed = feature[0].missed(torch.from_numpy(also), more[0])
