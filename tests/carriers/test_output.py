@@ -29,11 +29,12 @@ from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain
 from zktrace.readouts.scores import OutputReader
+from zktrace.readouts.views import in_views, mean_view
 
 PROBES, CLASSES = 160, 6
 SEED = b"o" * 32
 CODE = Code(key=CodeKey(secret=b"k" * 32), label="output", length=PROBES, colluders=2)
-CONFIG = OutputConfig(passes=40, batch_size=32, beside=32, margin=1.0, learning_rate=2e-4)
+CONFIG = OutputConfig(passes=80, batch_size=32, beside=32, margin=1.0, companion=1.0, learning_rate=2e-4)
 
 
 @cache
@@ -129,7 +130,8 @@ def test_a_copy_is_named_and_nobody_else_from_its_scores_alone() -> None:
     assert reference is not None
     light = OutputReader(seed=SEED, length=PROBES, classes=CLASSES, reference=reference)
     for row in (0, 3):
-        values = light.read_scores(class_scores(copy(row), images()[:PROBES], support()))
+        shown = class_scores(copy(row), in_views(images()[:PROBES]), support())
+        values = light.read_scores(mean_view(shown))
         assert np.array_equal(values, reader().read(copy(row)))
         assert named(values) == {row}
     assert named(reader().read(shared())) == set()
@@ -197,6 +199,6 @@ def test_what_cannot_be_written_or_read_is_refused() -> None:
     for labels in ([0, 0, 0], [0, 2, 2], [1, 1, 2], [0, 1]):
         with pytest.raises(InputError):
             Support(images=images()[:3], labels=np.array(labels))
-    for bad in ({"margin": 0.0}, {"passes": 0}, {"weight": np.nan}, {"keep": -1.0}):
+    for bad in ({"margin": 0.0}, {"passes": 0}, {"weight": np.nan}, {"keep": -1.0}, {"sharpness": 0.0}):
         with pytest.raises(InputError):
             OutputConfig(**bad)  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from dispatch.small import operator
 from zktrace.cli.app import run
 from zktrace.dispatch.releases import Pool, draw_queries, release_folder
 from zktrace.models import model_digest, open_model, save_model
-from zktrace.readouts.scores import output_directions
+from zktrace.readouts.scores import output_frames, scattered
+from zktrace.readouts.views import in_views, mean_view
 from zktrace.registry.bindings import directions_commitment, readout_bytes, readout_digest
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.records import Layout, Release
@@ -30,7 +31,7 @@ SHAPES = (CodeShape(carrier="output", length=LENGTH, colluders=2),)
 def reference(images: np.ndarray) -> np.ndarray:
     """The shared model: some fixed function of an image."""
     return np.asarray(
-        images.reshape(len(images), -1) @ np.random.default_rng(0).standard_normal((12, CLASSES))
+        images.reshape(len(images), -1) @ np.random.default_rng(0).standard_normal((48, CLASSES))
     )
 
 
@@ -39,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A release with the output carrier, made without torch."""
     place = operator(tmp_path / "op", "alpha", "beta", "gamma", shapes=SHAPES)
     rng = np.random.default_rng(1)
-    images = rng.standard_normal((400, 3, 2, 2)).astype(np.float32)
+    images = rng.standard_normal((400, 3, 4, 4)).astype(np.float32)
     pool = Pool(images=images, labels=np.arange(400) % CLASSES, episodes={}, note="")
     seed = place.custody.direction_seed("output", "r1")
     queries = draw_queries(pool, LENGTH, seed)
@@ -47,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     folder.path.mkdir(parents=True)
     folder.save_pool(pool)
     save_model(folder.queries_path, queries.arrays())
-    scores = reference(queries.probes).reshape(-1)
+    scores = mean_view(reference(in_views(queries.probes))).reshape(-1)
     folder.reference_path("output").write_bytes(readout_bytes(scores))
     layout = Layout(
         carrier="output",
@@ -67,14 +68,16 @@ def leaked(place: Workspace, images: np.ndarray, row: int) -> np.ndarray:
     """A copy of station `row`: the shared model's scores, moved where an image is a probe."""
     layout = place.registry.ledger().release("r1").layouts[0]
     probes = release_folder(place, "r1").queries(layout).probes
-    where = {each.tobytes(): at for at, each in enumerate(probes)}
+    views = in_views(probes)
+    where = {each.tobytes(): at % len(probes) for at, each in enumerate(views)}
     bits = np.unpackbits(np.frombuffer(place.custody.row("output", row), dtype=np.uint8))
-    directions = output_directions(place.custody.direction_seed("output", "r1"), reference(probes))
+    frames = output_frames(place.custody.direction_seed("output", "r1"), mean_view(reference(views)))
+    signs = scattered(2.0 * bits - 1, frames.shape[1])
     scores = 2.0 * reference(images)
     for i, image in enumerate(images):
         at = where.get(image.tobytes())
         if at is not None:
-            scores[i] += 2.0 * (2.0 * bits[at] - 1) * directions[at]
+            scores[i] += 2.0 * signs[at] @ frames[at]
     return scores
 
 
@@ -107,7 +110,7 @@ def endpoint(place: Workspace, row: int) -> Iterator[str]:
 def test_a_queried_model_is_traced_and_judged(home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     export = ["probes", "export", "--decoys", "100", "--out", "queries.npz", "--order", "order.key", "--json"]
     assert run(export) == 0
-    assert json.loads(capsys.readouterr().out)["queries"] == LENGTH + 100
+    assert json.loads(capsys.readouterr().out)["queries"] == 4 * (LENGTH + 100)
     assert stat.S_IMODE(Path("order.key").stat().st_mode) == 0o600
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     with endpoint(home, 1) as url:

@@ -32,6 +32,7 @@ from zktrace.learning.configs import EpisodicConfig, PretrainConfig
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain
 from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.readouts.views import in_views
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.workspace import Workspace
 from zktrace.tracing import trace
@@ -43,7 +44,7 @@ SHAPES = (
     CodeShape(carrier="output", length=128, colluders=2),
 )
 MARK = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
-SETTINGS = CopySettings(feature=MARK, output=MARK | {"companion": 1.0})
+SETTINGS = CopySettings(feature=MARK, output=MARK | {"passes": 40, "weight": 12.0, "companion": 3.0})
 ALL = ("weight", "feature", "output")
 
 
@@ -237,7 +238,7 @@ def test_a_student_of_another_shape_is_read_where_it_can_be(made: Workspace) -> 
 
 def test_a_suspect_is_read_from_its_scores_alone(made: Workspace) -> None:
     reader = reader_of(made, "r1", "output")
-    scores = class_scores(copy(made), reader.probes, reader.support)  # type: ignore[union-attr]
+    scores = reader.scores(copy(made))  # type: ignore[union-attr]
     reading = read_queried(made, "r1", scores)
     assert np.array_equal(reading.readouts[0].values, reader.read(copy(made)))
     assert reading.further == ()
@@ -248,17 +249,32 @@ def test_a_suspect_is_read_from_its_scores_alone(made: Workspace) -> None:
         read_queried(made, "r9", scores)
 
 
+def test_probes_are_of_all_classes_alike_as_far_as_there_are_images() -> None:
+    counts = {0: 300, 1: 60, 2: 40, 3: 20}
+    labels = np.concatenate([np.full(count, label) for label, count in counts.items()])
+    images = np.random.default_rng(0).standard_normal((len(labels), 3, 8, 8)).astype(np.float32)
+    pool = Pool(images=images, labels=labels, episodes={}, note="")
+    of = {image.tobytes(): int(label) for image, label in zip(images, labels, strict=True)}
+    found = draw_queries(pool, 120, bytes(32))
+    drawn = [of[each.tobytes()] for each in found.probes]
+    assert [drawn.count(label) for label in counts] == [40, 40, 30, 10]  # ten of each are the support's
+    assert drawn != sorted(drawn)
+    assert len({each.tobytes() for each in found.probes}) == 120
+    other = draw_queries(pool, 120, bytes([1] * 32))
+    assert not np.array_equal(other.probes, found.probes)
+
+
 # ── questions among decoys ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_probes_are_found_again_among_decoys(made: Workspace) -> None:
     inputs, order = queries_of(made, "r1", decoys=70)
-    assert inputs.shape == (198, 4, 32, 32)
+    assert inputs.shape == (4 * 198, 4, 32, 32)
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
     probes = release_folder(made, "r1").queries(layout).probes
-    assert np.array_equal(inputs[list(order.places)], probes)
-    assert len({each.tobytes() for each in inputs}) == 198  # no decoy is a probe, or there twice
+    assert np.array_equal(inputs[list(order.places)], in_views(probes))
+    assert len({each.tobytes() for each in inputs}) == 4 * 198  # no decoy is a probe, or there twice
     again, other = queries_of(made, "r1", decoys=70)
     assert other.places != order.places  # the order is drawn anew
     assert again.shape == inputs.shape
@@ -273,12 +289,15 @@ def test_probes_are_found_again_among_decoys(made: Workspace) -> None:
 
 
 def test_probabilities_become_logarithms() -> None:
-    order = Order(release="r1", total=4, places=(2, 0))
-    given = np.array([[0.5, 0.5], [0.1, 0.9], [0.0, 1.0], [1.0, 0.0]])
-    found = picked(given, order, probabilities=True)
-    assert found[1] == pytest.approx(np.log([0.5, 0.5]))
-    assert np.isfinite(found).all()
-    assert np.array_equal(picked(given, order), given[[2, 0]])
+    """Two probes in four views, and two decoys; a probability of 0 counts as half the least of all."""
+    order = Order(release="r1", total=10, places=(2, 0, 4, 6, 8, 3, 5, 7))
+    given = np.random.default_rng(0).uniform(0.1, 0.9, (10, 2))
+    given[2, 0] = 0.0
+    raised = np.where(given == 0, given[[*order.places]][given[[*order.places]] > 0].min() / 2, given)
+    slow = [np.mean([np.log(raised[at]) for at in order.places[probe::2]], axis=0) for probe in (0, 1)]
+    assert picked(given, order, probabilities=True) == pytest.approx(np.array(slow))
+    plain = [np.mean([given[at] for at in order.places[probe::2]], axis=0) for probe in (0, 1)]
+    assert picked(given, order) == pytest.approx(np.array(plain))
     for bad in (given[:3], 2 * given):
         with pytest.raises(InputError):
             picked(bad, order, probabilities=True)
@@ -289,15 +308,16 @@ def test_probabilities_become_logarithms() -> None:
     [
         b"",
         b"[]",
-        b'{"format":"zkt-order-v1","places":[0],"release":"r1"}',
-        b'{"format":"zkt-order-v2","places":[0],"release":"r1","total":2}',
-        b'{"format":"zkt-order-v1","places":[0,0],"release":"r1","total":2}',
-        b'{"format":"zkt-order-v1","places":[2],"release":"r1","total":2}',
-        b'{"format":"zkt-order-v1","places":[true],"release":"r1","total":2}',
-        b'{"format":"zkt-order-v1","places":[],"release":"r1","total":2}',
-        b'{"format":"zkt-order-v1","places":[0],"release":"r1","total":200000}',
-        b'{"format":"zkt-order-v1","places":[0],"release":5,"total":2}',
-        b'{"format":"zkt-order-v1", "places":[0],"release":"r1","total":2}',
+        b'{"format":"zkt-order-v2","places":[0,1,2,3],"release":"r1"}',
+        b'{"format":"zkt-order-v1","places":[0,1,2,3],"release":"r1","total":4}',
+        b'{"format":"zkt-order-v2","places":[0,0,1,2],"release":"r1","total":4}',
+        b'{"format":"zkt-order-v2","places":[0,1,2,4],"release":"r1","total":4}',
+        b'{"format":"zkt-order-v2","places":[0,2,3,true],"release":"r1","total":4}',
+        b'{"format":"zkt-order-v2","places":[],"release":"r1","total":4}',
+        b'{"format":"zkt-order-v2","places":[0,1,2,3],"release":"r1","total":200000}',
+        b'{"format":"zkt-order-v2","places":[0,1,2,3],"release":5,"total":4}',
+        b'{"format":"zkt-order-v2", "places":[0,1,2,3],"release":"r1","total":4}',
+        b'{"format":"zkt-order-v2","places":[0,1,2],"release":"r1","total":4}',
     ],
 )
 def test_what_is_no_order_is_refused(data: bytes) -> None:

@@ -168,6 +168,8 @@ def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> Non
     assert {path.name for path in folder.path.iterdir()} > {"probes.safetensors", "proxy.safetensors"}
     with pytest.raises(InputError, match="no such setting"):
         list(dispatch(made, settings=CopySettings(feature={"margins": 1.0})))
+    with pytest.raises(InputError, match="passes of a mark is a whole number"):
+        list(dispatch(made, settings=CopySettings(output={"passes": 1.5})))
     facts = folder.path / "proxy.json"
     good = facts.read_text()
     facts.write_text("{}")

@@ -13,7 +13,7 @@ from tracing.small import SUSPECT, Federation, federation
 from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
 from zktrace.judge import Policy, judge
-from zktrace.readouts.scores import OutputReader, output_directions, scores_digest
+from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
 from zktrace.registry.bindings import directions_commitment, readout_digest
 from zktrace.registry.log import Head
 from zktrace.registry.records import Investigation, Layout, Look, Release, planned
@@ -125,9 +125,10 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
     own.registry.add(Release(name="r2", model=bytes(32), layouts=(layout,)))
     code = own.custody.code("output")
     bits = np.unpackbits(np.frombuffer(own.custody.row("output", row), dtype=np.uint8))[: code.length]
-    directions = output_directions(seed, reference)
+    frames = output_frames(seed, reference)
     rng = np.random.default_rng(row)
-    scores = reference + 0.2 * (2.0 * bits - 1)[:, None] * directions
+    signs = scattered(2.0 * bits - 1, frames.shape[1])
+    scores = reference + 0.2 * np.einsum("ji,jik->jk", signs, frames)
     scores = 3.0 * scores + 0.1 * rng.standard_normal(scores.shape) + np.arange(CLASSES)
     reader = OutputReader(seed=seed, length=LENGTH, classes=CLASSES, reference=reference.reshape(-1))
     readout = Readout(carrier="output", values=reader.read_scores(scores), reference=reader.reference)

@@ -11,8 +11,10 @@ from zktrace.models import save_model
 from zktrace.readouts.scores import (
     OutputReader,
     check_scores,
-    output_directions,
+    gathered,
+    output_frames,
     read_matrix,
+    scattered,
     scores_digest,
     spared,
 )
@@ -32,23 +34,41 @@ def reader(reference: Floats | None = None) -> OutputReader:
 
 
 @pytest.mark.parametrize(("classes", "left_alone"), [(2, 0), (3, 1), (5, 1), (6, 2), (10, 3), (40, 3)])
-def test_directions_are_unit_add_up_to_zero_and_spare_the_highest_classes(
+def test_directions_are_orthonormal_add_up_to_zero_and_spare_the_highest_classes(
     classes: int, left_alone: int
 ) -> None:
     reference = np.random.default_rng(classes).standard_normal((300, classes))
-    found = output_directions(SEED, reference)
-    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(300))
-    assert np.abs(found.sum(axis=1)).max() < 1e-12
+    found = output_frames(SEED, reference)
+    many = min(6, classes - left_alone - 1)
+    assert found.shape == (300, many, classes)
+    products = np.einsum("jik,jhk->jih", found, found)
+    assert products == pytest.approx(np.broadcast_to(np.eye(many), products.shape), abs=1e-12)
+    assert np.abs(found.sum(axis=2)).max() < 1e-12
     assert spared(classes) == left_alone
-    for scores, direction in zip(reference, found, strict=True):
+    for scores, frame in zip(reference, found, strict=True):
         highest = sorted(range(classes), key=lambda k: -scores[k])[:left_alone]
-        assert [k for k in range(classes) if direction[k] == 0.0] == sorted(highest)
+        assert [k for k in range(classes) if not frame[:, k].any()] == sorted(highest)
     assert np.abs(found.mean(axis=0)).max() < 0.15  # no class is preferred
+
+
+@pytest.mark.parametrize(("length", "many"), [(40, 3), (41, 6), (6, 6), (3, 6), (5, 1)])
+def test_every_bit_stands_at_as_many_probes_and_is_gathered_from_them(length: int, many: int) -> None:
+    rng = np.random.default_rng(length)
+    values, word = rng.standard_normal((length, many)), rng.integers(0, 2, length)
+    step, slow = length // many, np.zeros(length)
+    bits = scattered(word, many)
+    for j in range(length):
+        for i in range(many):
+            b = (j + i * step) % length
+            slow[b] += values[j, i] / np.sqrt(many)
+            assert bits[j, i] == word[b]
+    assert gathered(values) == pytest.approx(slow)
+    assert gathered(bits.astype(float)) == pytest.approx(np.sqrt(many) * word)
 
 
 def test_scores_of_one_class_carry_nothing() -> None:
     with pytest.raises(InputError, match="at least 2"):
-        output_directions(SEED, np.zeros((3, 1)))
+        output_frames(SEED, np.zeros((3, 1)))
 
 
 def slow(scores: Floats, reference: Floats) -> list[float]:
@@ -61,13 +81,16 @@ def slow(scores: Floats, reference: Floats) -> list[float]:
             rows.append(row)
             targets.append(reference[b, k] - reference[b].mean())
     solution = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
-    directions = output_directions(SEED, reference)
+    frames = output_frames(SEED, reference)
+    many = frames.shape[1]
     values = []
     for b in range(LENGTH):
         total = 0.0
-        for k in range(CLASSES):
-            fit = solution[0] * (scores[b, k] - scores[b].mean()) + solution[1 + k]
-            total += directions[b, k] * (fit - reference[b, k])
+        for i in range(many):
+            j = (b - i * (LENGTH // many)) % LENGTH
+            for k in range(CLASSES):
+                fit = solution[0] * (scores[j, k] - scores[j].mean()) + solution[1 + k]
+                total += frames[j, i, k] * (fit - reference[j, k]) / many**0.5
         values.append(total)
     return values
 

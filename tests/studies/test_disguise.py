@@ -12,9 +12,11 @@ from zktrace.errors import InputError
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.models import open_model
 from zktrace.registry.custody import CodeShape
-from zktrace.studies.disguise import ATTACKERS, Ground, Students, grounds, perform
+from zktrace.studies.disguise import perform
 from zktrace.studies.federation import FederationTrial
+from zktrace.studies.ground import Ground, grounds
 from zktrace.studies.rows import Rows
+from zktrace.studies.suspects import ATTACKERS, Students
 from zktrace.studies.tables import disguise_table, stability_table
 
 LENGTHS = {"weight": 256, "feature": 64, "output": 32}

@@ -3,13 +3,14 @@
 A fixed set of labelled images that only the server holds, the support, turns an embedding into scores: minus
 the squared distance to the prototype of each class, the prototypes made from the *suspect's own* embedding of
 the support. Rotating, rescaling or renaming features changes no distance, and a student that copies the
-function copies the scores.
+function copies the scores. A probe is shown in several views, shifted and mirrored, and its scores are their
+mean: a bit stands in all of them, a student's errors differ.
 
-The writer trains all convolutions with fixed BatchNorm statistics; the prototypes are made anew from the
-support at every step. Two steps of three show the probes shifted by a few pixels and mirrored: a bit that
-stands in the surroundings of its probe is learnt by a student that never saw the probe. Beside the mark stand
-a loss that keeps the features of other images near where they are and one that keeps the answers to them.
-A word of the feature carrier is trained in the same run.
+The writer trains the last stage's convolutions; the prototypes are made anew from the support at every step.
+Two steps of three show the probes shifted by a few pixels and mirrored: a bit that stands in the surroundings
+of its probe is learnt by a student that never saw the probe. Beside the mark stand a loss that keeps the
+features of other images near where they are, of all classes alike, and one that keeps what the model decides,
+there and at the probes. A word of the feature carrier is trained in the same run.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,8 +36,9 @@ from zktrace.readouts.assignment import assign
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
 from zktrace.readouts.scales import Arrays
-from zktrace.readouts.scores import OutputReader, output_directions
+from zktrace.readouts.scores import OutputReader, output_frames, scattered
 from zktrace.readouts.suspects import plain
+from zktrace.readouts.views import in_views, mean_view
 
 _FEATURES: Final = 512  # of a ResNet-18 of full width
 
@@ -111,7 +113,8 @@ class OutputModelReader:
 
     def scores(self, arrays: Arrays) -> Floats:
         """One row a probe. Of the shared model, they are the reference."""
-        return class_scores(arrays, self.probes, self.support, build=self.build)
+        shown = in_views(self.probes)
+        return mean_view(class_scores(arrays, shown, self.support, build=self.build))
 
     def read(self, arrays: Arrays) -> Floats:
         """The readout of a suspect."""
@@ -130,21 +133,24 @@ class OutputModelReader:
 class OutputConfig:
     """How a word is written; the margin is in standard deviations of the shared model's own projections."""
 
-    margin: float = 2.0
-    passes: int = 24  # over all probes
+    margin: float = 1.0
+    passes: int = 48  # over all probes
     batch_size: int = 128  # probes a step
     beside: int = 100  # other images a step
-    weight: float = 1.0  # of the mark's loss
-    keep: float = 0.1  # of the loss that keeps features of other images
+    weight: float = 6.0  # of the mark's loss
+    keep: float = 0.02  # of the loss that keeps features of other images
     companion: float = 0.1  # of the loss of a feature mark that is written in the same run
-    answers: float = 1.0  # of the loss that keeps the answers to other images
+    answers: float = 3.0  # of the loss that keeps the answers to probes and other images
+    sharpness: float = 4.0  # of those answers: the larger, the more they are about the highest classes alone
     learning_rate: float = 3e-4  # Adam, annealed to 0; for 512 features, more in proportion for fewer
 
     def __post_init__(self) -> None:
-        numbers = (self.margin, self.weight, self.learning_rate)
+        numbers = (self.margin, self.weight, self.learning_rate, self.sharpness)
         weights = (self.keep, self.companion, self.answers)
         if min(numbers) <= 0 or not np.isfinite([*numbers, *weights]).all() or min(weights) < 0:
-            raise InputError("margin, weight and learning rate of an output mark must be positive numbers")
+            raise InputError(
+                "margin, weight, sharpness and learning rate of an output mark must be positive numbers"
+            )
         if min(self.passes, self.batch_size, self.beside) < 1:
             raise InputError("passes, batch size and other images of an output mark must be at least 1")
 
@@ -171,13 +177,12 @@ class OutputWriter:
         if reference.shape != (len(probes) * support.classes,):
             raise InputError(f"{reference.size} scores for {len(probes)} probes, {support.classes} classes")
         table = reference.reshape(len(probes), support.classes)
-        directions = output_directions(seed, table)
-        origin = np.einsum("bk,bk->b", directions, table)
+        frames = output_frames(seed, table)
+        origin = np.einsum("jik,jk->ji", frames, table)
         self._unit = float(origin.std())
         if not self._unit > 0:
             raise InputError("the shared model gives all probes the same scores")
-        self._directions = torch.from_numpy(directions).float()
-        self._origin = torch.from_numpy(origin).float()
+        self._frames = torch.from_numpy(frames).float()
         self._means = torch.from_numpy(support.means).float()
         self._images = (support.images, probes, beside)
         self._before = backbone_of(self._shared).requires_grad_(requires_grad=False)
@@ -185,7 +190,9 @@ class OutputWriter:
             torch.from_numpy(embed(self._before, each)) for each in (support.images, beside)
         )
         self._prototypes = self._means @ self._held
-        self._answers = _scores(self._kept, self._prototypes) / self._unit
+        self._answers = _scores(self._kept, self._prototypes)
+        self._asked = _scores(torch.from_numpy(embed(self._before, probes)), self._prototypes)
+        self._chances = _alike(self._answers.argmax(dim=1).numpy())
 
     def write(
         self,
@@ -200,17 +207,17 @@ class OutputWriter:
 
         With `feature` the word of that carrier is written in the same run.
         """
-        if word.shape != (len(self._directions),) or not np.isin(word, (0, 1)).all():
-            raise InputError(f"a word of shape {word.shape} for {len(self._directions)} probes")
+        if word.shape != (len(self._frames),) or not np.isin(word, (0, 1)).all():
+            raise InputError(f"a word of shape {word.shape} for {len(self._frames)} probes")
         model = backbone_of(self._shared if start is None else plain(start))
-        signs = torch.from_numpy(2.0 * word - 1.0).float()
-        signed, origin = self._directions * signs[:, None], self._origin * signs
+        signs = torch.from_numpy(scattered(2.0 * word - 1.0, self._frames.shape[1])).float()
+        signed = self._frames * signs[:, :, None]
         mark = None
         if feature is not None:
             mark = feature[0].mark(feature[1]), trunks(model, feature[0].probes)
         model.requires_grad_(requires_grad=False)
         with only_convolutions(model.layer4) as trained:
-            self._train(model, trained, signed, origin, mark, rng, progress or (lambda share: None))
+            self._train(model, trained, signed, mark, rng, progress or (lambda share: None))
         return state_of(model)
 
     def _train(  # noqa: PLR0917
@@ -218,7 +225,6 @@ class OutputWriter:
         model: ResNet,
         trained: list[torch.nn.Parameter],
         signed: Tensor,
-        origin: Tensor,
         feature: tuple[FeatureMark, Tensor] | None,
         rng: np.random.Generator,
         progress: Callable[[float], None],
@@ -234,19 +240,18 @@ class OutputWriter:
         for step in range(steps):
             for group in optimizer.param_groups:
                 group["lr"] = cosine(rate, step, steps)
-            chosen, near = next(own), rng.choice(len(beside), others, replace=False)
-            shown, start = probes[chosen], origin[chosen]
+            chosen, near = next(own), rng.choice(len(beside), others, replace=False, p=self._chances)
+            shown, before = probes[chosen], self._asked[chosen]
             if step % 3:
                 images = moved_about(batch(self._images[1], chosen), rng)
-                before = _scores(self._before(images), self._prototypes)
-                shown, start = trunk(model, images), (signed[chosen] * before).sum(dim=1)
+                shown, before = trunk(model, images), _scores(self._before(images), self._prototypes)
             parts = [support, shown, beside[near]]
             also = None if companion is None else next(companion)
             if feature is not None and also is not None:
                 parts.append(feature[1][also])
             found = head(model, torch.cat(parts))
             held, asked, kept, *more = torch.split(found, [len(each) for each in parts])
-            loss = self._loss(held, asked, kept, signed[chosen], start, near)
+            loss = self._loss(held, asked, kept, signed[chosen], before, near)
             if feature is not None and also is not None:
                 missed = feature[0].missed(torch.from_numpy(also), more[0])
                 loss = loss + config.companion * feature[0].weight * missed
@@ -256,18 +261,18 @@ class OutputWriter:
             progress((step + 1) / steps)
 
     def _loss(  # noqa: PLR0917
-        self, held: Tensor, asked: Tensor, kept: Tensor, signed: Tensor, origin: Tensor, near: Indices
+        self, held: Tensor, asked: Tensor, kept: Tensor, signed: Tensor, before: Tensor, near: Indices
     ) -> Tensor:
-        """Bits that miss their margin, other features that moved, other answers that changed."""
+        """Bits that miss their margin, other features that moved, answers that changed."""
         config, prototypes = self.config, self._means @ held
-        gain = (signed * _scores(asked, prototypes)).sum(dim=1) - origin
-        missed = functional.smooth_l1_loss(gain / (config.margin * self._unit), torch.ones(len(gain)))
+        gain = _along(signed, _scores(asked, prototypes) - before)
+        missed = functional.smooth_l1_loss(gain / (config.margin * self._unit), torch.ones_like(gain))
         targets = torch.cat([self._held, self._kept[near]])
         moved = (torch.cat([held, kept]) - targets).square().mean() / targets.square().mean()
-        answers, wanted = _scores(kept, prototypes) / self._unit, self._answers[near]
+        sharp = config.sharpness / self._unit
         strayed = functional.kl_div(
-            functional.log_softmax(answers, dim=1),
-            functional.log_softmax(wanted, dim=1),
+            functional.log_softmax(sharp * _scores(torch.cat([asked, kept]), prototypes), dim=1),
+            functional.log_softmax(sharp * torch.cat([before, self._answers[near]]), dim=1),
             reduction="batchmean",
             log_target=True,
         )
@@ -277,6 +282,18 @@ class OutputWriter:
 def _scores(features: Tensor, prototypes: Tensor) -> Tensor:
     """Minus squared distances, up to a constant a row, which no zero-sum direction sees."""
     return 2.0 * features @ prototypes.T - prototypes.square().sum(dim=1)
+
+
+def _alike(labels: Indices) -> Floats:
+    """Chances of images such that all labels have the same."""
+    _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    chances: Floats = 1.0 / (len(counts) * counts[places])
+    return chances
+
+
+def _along(frames: Tensor, scores: Tensor) -> Tensor:
+    """(probes, r): scores along the directions of their probes."""
+    return torch.einsum("jik,jk->ji", frames, scores)
 
 
 def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Indices]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.marks import Marks, mark_settings
 from zktrace.cli.output import Json, emit
 from zktrace.cli.registry import WorkspaceFolder, workspace_at
 from zktrace.errors import InputError
@@ -119,6 +120,7 @@ def dispatch(
     learning_rate: Annotated[
         float | None, typer.Option("--learning-rate", help="Paper profile: of a copy's training.")
     ] = None,
+    mark: Marks = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Processes that train copies. Default: the cores.")
     ] = None,
@@ -149,7 +151,14 @@ def dispatch(
     chosen = latest(ledger) if release is None else ledger.release(release)
     wanted = recipients(ledger, None if everybody else station)
     spec = None if evaluate is None else _spec(evaluate, cifar10, seed)
-    settings = CopySettings(share=share, episodes=episodes, learning_rate=learning_rate)
+    marks = mark_settings(mark)
+    settings = CopySettings(
+        share=share,
+        episodes=episodes,
+        learning_rate=learning_rate,
+        feature=marks["feature"],
+        output=marks["output"],
+    )
     with named_progress("copies", len(wanted)) as progress:
         copies = list(
             dispatch_copies(

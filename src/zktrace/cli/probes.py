@@ -22,7 +22,9 @@ def export(
     order: OrderFile,
     out: Annotated[Path, typer.Option("--out", help="The questions: an npz with the array `inputs`.")],
     release: Annotated[str | None, typer.Option("--release", help="Default: the latest.")] = None,
-    decoys: Annotated[int, typer.Option("--decoys", min=0, help="Images among them that are no probes.")] = 0,
+    decoys: Annotated[
+        int, typer.Option("--decoys", min=0, help="Images among them that are no probes, in as many views.")
+    ] = 0,
     force: Force = False,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -31,6 +33,7 @@ def export(
     from zktrace.dispatch.dispatching import latest
     from zktrace.dispatch.queries import queries_of
     from zktrace.primitives.files import write_atomic
+    from zktrace.readouts.views import VIEWS
 
     for path in (order, out):
         check_free(path, force=force)
@@ -44,12 +47,15 @@ def export(
         "ok": True,
         "release": chosen.name,
         "queries": len(inputs),
-        "probes": len(drawn.places),
+        "probes": len(drawn.places) // len(VIEWS),
+        "views": len(VIEWS),
         "shape": list(inputs.shape[1:]),
         "out": str(out),
         "order": str(order),
     }
-    count = f"{len(inputs)} inputs, {len(drawn.places)} of them probes"
+    count = (
+        f"{len(inputs)} inputs, {len(drawn.places)} of them {facts['probes']} probes in {len(VIEWS)} views"
+    )
     text = f"{out}  {count}\n{order}  which ones: keep it secret"
     emit(facts, as_json=as_json, text=text)
 

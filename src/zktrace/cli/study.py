@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from zktrace.cli.marks import Marks, mark_settings
 from zktrace.cli.output import Json, emit
 from zktrace.errors import InputError
 
@@ -136,6 +137,7 @@ def disguise(
     copy_episodes: Annotated[
         int, typer.Option("--copy-episodes", min=1, help="Paper profile: episodes a copy.")
     ] = 60,
+    mark: Marks = None,
     cifar10: Cifar10 = None,
     as_json: Json = False,
 ) -> None:
@@ -144,16 +146,18 @@ def disguise(
     from zktrace.dispatch.copies import CopySettings
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.studies.disguise import ATTACKERS, Students, grounds, perform
+    from zktrace.studies.disguise import perform
     from zktrace.studies.federation import trials
+    from zktrace.studies.ground import grounds
     from zktrace.studies.rows import Rows
+    from zktrace.studies.suspects import ATTACKERS, Students
 
-    rows, made = Rows(out), 0
+    rows, made, marks = Rows(out), 0, mark_settings(mark)
     marked = [each for each in trials(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm]
     places = grounds(
         marked,
         profile,
-        CopySettings(episodes=copy_episodes),
+        CopySettings(episodes=copy_episodes, feature=marks["feature"], output=marks["output"]),
         work=work,
         cifar10=cifar10,
         cache=default_folder(),

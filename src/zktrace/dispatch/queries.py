@@ -1,6 +1,7 @@
 """Asking a model that cannot be had: probes among decoys in a secret order, and their answers picked out.
 
-Decoys are images of the release's proxy pool that are no probes, so whoever answers sees images of one kind.
+A probe is asked in all its views. Decoys are images of the release's proxy pool that are no probes, in the
+same views, so whoever answers sees images of one kind.
 The order is drawn by the operating system and kept in a file of its own, mode 0600.
 """
 
@@ -15,9 +16,10 @@ from zktrace.dispatch.releases import layout_of, release_folder
 from zktrace.errors import InputError, MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.readouts.scores import ROWS_LIMIT, check_scores
+from zktrace.readouts.views import VIEWS, in_views, mean_view
 from zktrace.registry.workspace import Workspace
 
-FORMAT: Final = "zkt-order-v1"
+FORMAT: Final = "zkt-order-v2"
 FILE_LIMIT: Final = 1 << 22
 
 
@@ -27,9 +29,11 @@ class Order:
 
     release: str
     total: int  # queries
-    places: tuple[int, ...]  # of probe 0, 1, ...
+    places: tuple[int, ...]  # of probe 0, 1, ... in the first view, then of all in the second, ...
 
     def __post_init__(self) -> None:
+        if len(self.places) % len(VIEWS):
+            raise MalformedFile(f"an order has every probe in {len(VIEWS)} views")
         if not 1 <= self.total <= ROWS_LIMIT or len(set(self.places)) != len(self.places) or not self.places:
             raise MalformedFile("an order gives each probe a place of its own among the queries")
         if not all(type(each) is int and 0 <= each < self.total for each in self.places):
@@ -59,32 +63,36 @@ class Order:
 def queries_of(workspace: Workspace, release: str, *, decoys: int) -> tuple[NDArray[np.float32], Order]:
     """Inputs to ask a model for, and the secret order of the probes among them."""
     folder = release_folder(workspace, release)
-    probes = folder.queries(layout_of(workspace, release, "output")).probes
-    known = {each.tobytes() for each in np.asarray(probes)}
+    probes = np.asarray(folder.queries(layout_of(workspace, release, "output")).probes)
+    known = {each.tobytes() for each in probes}
     images = folder.pool().images
     rest = [at for at, each in enumerate(np.asarray(images)) if each.tobytes() not in known]
     if not 0 <= decoys <= len(rest):
         raise InputError(f"{decoys} decoys: the release has {len(rest)} images that are no probes")
     drawn = secrets.SystemRandom()
-    inputs = np.concatenate([probes, images[drawn.sample(rest, decoys)]]).astype(np.float32)
+    asked = in_views(probes)
+    inputs = np.concatenate([asked, in_views(images[drawn.sample(rest, decoys)])]).astype(np.float32)
     order = list(range(len(inputs)))
     drawn.shuffle(order)  # order[i]: which input stands at place i
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
-    chosen = tuple(int(each) for each in places[: len(probes)])
+    chosen = tuple(int(each) for each in places[: len(asked)])
     return inputs[order], Order(release=release, total=len(order), places=chosen)
 
 
 def picked(answers: NDArray[Any], order: Order, *, probabilities: bool = False) -> NDArray[np.float64]:
-    """The probes' scores out of all answers; of probabilities their logarithms, which differ as logits do."""
+    """The probes' scores out of all answers, the mean over their views.
+
+    Of probabilities their logarithms are taken, which differ as logits do.
+    """
     given = check_scores(answers)
     if len(given) != order.total:
         raise InputError(f"{len(given)} answers to {order.total} queries")
     chosen = given[list(order.places)]
     if not probabilities:
-        return chosen
+        return mean_view(chosen)
     if chosen.min() < 0 or chosen.max() > 1:
         raise InputError("probabilities lie between 0 and 1; without --probabilities any scores are taken")
     least = chosen[chosen > 0].min(initial=1.0)
     logarithms: NDArray[np.float64] = np.log(np.maximum(chosen, least / 2))
-    return logarithms
+    return mean_view(logarithms)

@@ -258,13 +258,14 @@ class _Making:
         return self._layout("feature", seed, blank.project(self.shared), dimension=dimension, probes=probes)
 
     def output(self, seed: bytes, length: int) -> Layout:
-        from zktrace.carriers.output import Support, class_scores  # noqa: PLC0415
+        from zktrace.carriers.output import OutputModelReader, Support  # noqa: PLC0415
 
         queries = draw_queries(self.pool, length, seed)
         save_model(self.folder.queries_path, queries.arrays(), replace=True)
         probes = model_digest(open_model(self.folder.queries_path))
         support = Support(images=queries.support, labels=queries.labels)
-        scores = class_scores(self.shared, queries.probes, support)
+        blank = OutputModelReader(seed=seed, probes=queries.probes, support=support)
+        scores = blank.scores(self.shared)
         return self._layout("output", seed, scores.reshape(-1), dimension=support.classes, probes=probes)
 
     def _layout(
@@ -311,7 +312,11 @@ def _draw_probes(pool: Pool | None, length: int, seed: bytes) -> NDArray[np.floa
 
 
 def draw_queries(pool: Pool | None, length: int, seed: bytes) -> Queries:
-    """Support and probes of the output carrier, by the secret seed: no image is both."""
+    """Support and probes of the output carrier, by the secret seed: no image is both.
+
+    Probes are of all classes alike, as far as there are images: where one class is most of the data, its
+    images look alike to the model and could carry little.
+    """
     if pool is None:
         raise InputError(f"{length} probes are needed, and there is no proxy data")
     rng = np.random.default_rng([*seed, 1])
@@ -331,12 +336,26 @@ def draw_queries(pool: Pool | None, length: int, seed: bytes) -> Queries:
             f"{length} probes and {len(support)} images of a support are needed, "
             f"the proxy data has {len(labels)} images"
         )
-    chosen = rng.choice(rest, length, replace=False)
+    chosen = _evenly(rest, labels[rest], length, rng)
     return Queries(
         probes=np.ascontiguousarray(pool.images[chosen], dtype=np.float32),
         support=np.ascontiguousarray(pool.images[support], dtype=np.float32),
         labels=labels[support].astype(np.int64),
     )
+
+
+def _evenly(
+    places: NDArray[np.int64], labels: NDArray[np.int64], count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Some of the places, as many of each label as of any other while there are, in random order."""
+    order = rng.permutation(len(places))
+    turn = np.zeros(len(places), dtype=np.int64)  # the how-manieth of its label a place is, in that order
+    for each in np.unique(labels):
+        own = order[labels[order] == each]
+        turn[own] = np.arange(len(own))
+    first = order[np.argsort(turn[order], kind="stable")][:count]
+    chosen: NDArray[np.int64] = places[rng.permutation(first)]
+    return chosen
 
 
 Reader: TypeAlias = "WeightReader | FeatureReader | OutputModelReader"

@@ -1,7 +1,7 @@
 """Copies that are made by training: the paper's hinge, and the informed feature and output carriers."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
 from zktrace.carriers.hinge import HingePenalty
 from zktrace.carriers.output import OutputConfig, OutputWriter, Support
-from zktrace.dispatch.copies import CopyPlan, Maker, Step, merged
+from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, Step, merged
 from zktrace.dispatch.releases import Pool, ReleaseFolder
 from zktrace.errors import InputError
 from zktrace.federation.workers import single_threaded
@@ -74,11 +74,7 @@ def _writers(
     if "output" in plan.carriers:
         queries = folder.queries(plan.layout("output"))
         probes.append(np.array(queries.probes))
-    try:
-        first = FeatureConfig(**plan.settings.feature)  # type: ignore[arg-type]
-        second = OutputConfig(**plan.settings.output)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise InputError(f"a mark has no such setting ({error})") from error
+    first, second = mark_configs(plan.settings)
     beside = images[others(images, np.concatenate(probes), least=max(first.beside, second.beside))]
     feature = output = None
     if "feature" in plan.carriers:
@@ -99,6 +95,18 @@ def _writers(
             config=second,
         )
     return feature, output
+
+
+def mark_configs(settings: CopySettings) -> tuple[FeatureConfig, OutputConfig]:
+    """How informed feature and output marks are written, or InputError."""
+    for given, config in ((settings.feature, FeatureConfig), (settings.output, OutputConfig)):
+        known = {each.name: each.type for each in fields(config)}
+        for name, value in given.items():
+            if name not in known:
+                raise InputError(f"a mark has no such setting {name!r}; it has {', '.join(known)}")
+            if known[name] is int and type(value) is not int:
+                raise InputError(f"{name} of a mark is a whole number, not {value}")
+    return FeatureConfig(**settings.feature), OutputConfig(**settings.output)  # type: ignore[arg-type]
 
 
 def others(images: Images, probes: Images, *, least: int) -> NDArray[np.bool_]:

@@ -1,18 +1,20 @@
 """The output carrier as a tracer or a judge reads it: class scores of probes, and nothing else of a model.
 
-    m_b = <u_b, A(scores(p_b)) - reference scores(p_b)>
+    m_b = r^(-1/2) sum_(i < r) <u_(j, i), A(scores(p_j)) - reference scores(p_j)>
+    with j = b - i*floor(n/r) mod n
 
-u_b are unit directions whose coordinates add up to 0, and are 0 for the classes that the shared model ranks
-highest at that probe: what it decides is left alone, what it says of all others carries a bit. A is the
-affine map closest to the reference, by least squares over all probes: one slope for all scores, one offset
-a class. A constant that is added to all scores
-of one probe is taken out first: no softmax sees it, so logits and log-probabilities are read alike. The fit
-knows the two matrices and no row. A score file is a hostile file.
+The u_(j, i) of a probe are r orthonormal directions whose coordinates add up to 0, and are 0 for the classes
+that the shared model ranks highest at that probe: what it decides is left alone, what it says of all others
+carries bits. Every bit stands at r probes and every probe carries r bits, so what a copy says of one image
+and what a student gets wrong of it weigh little in any of them. A is the affine map closest to the
+reference, by least squares over all probes: one slope for all scores, one offset a class. A constant that is
+added to all scores of one probe is taken out first: no softmax sees it, so logits and log-probabilities are
+read alike. The fit knows the two matrices and no row. A score file is a hostile file.
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +28,10 @@ from zktrace.readouts.directions import Directions, Floats
 
 LABEL: Final = "output"
 SPARED: Final = 3
+RANK: Final = 6
 CLASSES_LIMIT: Final = 4096
 ROWS_LIMIT: Final = 1 << 17
+_PART: Final = 256  # probes whose directions are made at a time
 _DOMAIN: Final = b"zkt-scores-v1"
 _FILE: Final = Limits(max_file_bytes=1 << 28, max_total_bytes=1 << 28, max_tensors=1, max_dims=2)
 
@@ -37,20 +41,60 @@ def spared(classes: int) -> int:
     return min(SPARED, classes // 3)
 
 
-def output_directions(seed: bytes, reference: Floats) -> Floats:
-    """The family u as rows, for reference scores (probes, classes).
-
-    Uniform on the unit sphere of the scores of the lower classes that add up to 0.
-    """
-    length, classes = reference.shape
+def rank(classes: int) -> int:
+    """r: directions a probe, at most RANK."""
     if classes < 2:
         raise InputError(f"scores of {classes} classes carry nothing: at least 2 are needed")
-    lower = classes - spared(classes)
-    family = Directions(label=LABEL, seed=seed, dimension=lower - 1, count=length)
-    ranks = np.argsort(-reference, axis=1, kind="stable")[:, classes - lower :]
-    found: Floats = np.zeros((length, classes))
-    np.put_along_axis(found, ranks, family.block(0, length) @ _zero_sum_basis(lower), axis=1)
+    return min(RANK, classes - spared(classes) - 1)
+
+
+def output_frames(seed: bytes, reference: Floats) -> Floats:
+    """The directions u as (probes, r, classes), for reference scores (probes, classes).
+
+    Gram-Schmidt over r directions, uniform on the unit sphere of zero-sum scores of the lower classes.
+    """
+    return np.concatenate(list(_frames(seed, reference)))
+
+
+def _frames(seed: bytes, reference: Floats) -> Iterator[Floats]:
+    """Part by part: with thousands of classes, all of them would be gigabytes."""
+    length, classes = reference.shape
+    many, lower = rank(classes), classes - spared(classes)
+    family = Directions(label=LABEL, seed=seed, dimension=lower - 1, count=length * many)
+    for start in range(0, length, _PART):
+        ranks = np.argsort(-reference[start : start + _PART], axis=1, kind="stable")[:, classes - lower :]
+        stop = start + len(ranks)
+        drawn = family.block(start * many, stop * many).reshape(len(ranks), many, lower - 1)
+        found: Floats = np.zeros((len(ranks), many, classes))
+        places = np.broadcast_to(ranks[:, None, :], (len(ranks), many, lower))
+        np.put_along_axis(found, places, _orthonormal(drawn) @ _zero_sum_basis(lower), axis=2)
+        yield found
+
+
+def _orthonormal(drawn: Floats) -> Floats:
+    """Of (frames, r, d): each direction less what lies along those before it, twice for the rounding."""
+    found = drawn.copy()
+    for i in range(found.shape[1]):
+        for _ in range(2):
+            along = np.einsum("jid,jd->ji", found[:, :i], found[:, i])
+            found[:, i] -= np.einsum("ji,jid->jd", along, found[:, :i])
+        found[:, i] /= np.linalg.norm(found[:, i], axis=1, keepdims=True)
     return found
+
+
+def gathered(values: Floats) -> Floats:
+    """One value a bit, from (probes, r) values along the directions of the probes."""
+    length, many = values.shape
+    total: Floats = sum(
+        (np.roll(values[:, i], i * (length // many)) for i in range(many)), start=np.zeros(length)
+    )
+    found: Floats = total / np.sqrt(many)
+    return found
+
+
+def scattered(word: NDArray[Any], many: int) -> NDArray[Any]:
+    """The bits that the directions of the probes carry, as (probes, r): the way back from `gathered`."""
+    return np.stack([np.roll(word, -i * (len(word) // many)) for i in range(many)], axis=1)
 
 
 def _zero_sum_basis(classes: int) -> Floats:
@@ -79,11 +123,6 @@ class OutputReader:
                 f"not of shape {self.reference.shape}"
             )
 
-    @cached_property
-    def directions(self) -> Floats:
-        """u, as rows."""
-        return output_directions(self.seed, self.reference.reshape(self.length, self.classes))
-
     def read_scores(self, scores: NDArray[Any]) -> Floats:
         """The readout of a suspect that gave these scores."""
         given = check_scores(scores)
@@ -94,8 +133,10 @@ class OutputReader:
             )
         reference = self.reference.reshape(self.length, self.classes)
         difference = fitted(given, reference) - _centred(reference)
-        values: Floats = np.einsum("bk,bk->b", self.directions, difference)
-        return values
+        parts, values = _frames(self.seed, reference), []
+        for start, frames in zip(range(0, self.length, _PART), parts, strict=True):
+            values.append(np.einsum("jik,jk->ji", frames, difference[start : start + _PART]))
+        return gathered(np.concatenate(values))
 
 
 def fitted(scores: Floats, reference: Floats) -> Floats:

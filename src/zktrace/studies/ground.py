@@ -1,0 +1,142 @@
+"""One federation of a study: trained, put on record, two of its copies dispatched as an operator would."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from zktrace.dispatch.copies import CopySettings
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.trained import mark_configs
+from zktrace.errors import InputError
+from zktrace.federation.run import Progress as TrainingProgress
+from zktrace.federation.run import run
+from zktrace.federation.spec import RunSpec
+from zktrace.federation.workers import worker_engine
+from zktrace.models import ModelState, model_digest, open_model
+from zktrace.readouts.weight import PROFILES, Profile
+from zktrace.registry.workspace import Workspace
+from zktrace.studies.federation import FederationTrial
+from zktrace.studies.rows import trial_id
+from zktrace.studies.tracing import BUDGET, RELEASE, prepared, station
+
+CARRIERS: Final[dict[Profile, tuple[str, ...]]] = {
+    "informed": ("weight", "feature", "output"),
+    "paper": ("weight", "feature"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """One federation of the study: where it was trained and who got copies of it, in one profile."""
+
+    federation: FederationTrial
+    profile: Profile
+    settings: CopySettings
+    work: Path
+    cifar10: Path | None = None
+    cache: Path | None = None
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        """The federation as a run."""
+        return self.federation.spec(cifar10=self.cifar10, cache=self.cache)
+
+    @property
+    def folder(self) -> Path:
+        """Of the federation's run."""
+        return self.work / self.federation.folder
+
+    @property
+    def model(self) -> Path:
+        """The shared model."""
+        return self.folder / "model.safetensors"
+
+    @property
+    def members(self) -> tuple[int, int]:
+        """The rows of the owner and of the other colluder: others in every federation."""
+        stations = self.federation.preset.federation.clients
+        first = self.federation.seed % stations
+        return first, (first + 1 + self.federation.seed // stations % (stations - 1)) % stations
+
+    def other(self, places: "Sequence[Ground]") -> "Ground | None":
+        """Another federation on the same data in the same profile: the next one, in a circle."""
+        data = self.federation.preset.data
+        alike = [
+            each for each in places if each.profile == self.profile and each.federation.preset.data == data
+        ]
+        found = alike[(alike.index(self) + 1) % len(alike)]
+        return None if found is self else found
+
+    def train(self, progress: TrainingProgress | None = None) -> None:
+        """The shared model, unless it is there."""
+        if not self.model.exists():
+            with worker_engine(self.spec, workers=None) as engine:
+                run(self.spec, self.folder, engine, resume=True, progress=progress)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What all rows of it say."""
+        preset = self.federation.preset
+        return {
+            "study": "disguise",
+            "dataset": preset.data.dataset,
+            "seed": self.federation.seed,
+            "width": preset.model.width,
+            "stations": preset.federation.clients,
+            "model": model_digest(open_model(self.model)).hex(),
+            "profile": self.profile,
+            "settings": self._settings(),
+            "budget": str(BUDGET),
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        """All that copies depend on, defaults written out."""
+        found = self.settings.heeded(CARRIERS[self.profile], self.profile)
+        if self.profile == "informed":
+            feature, output = mark_configs(self.settings)
+            found |= {"feature": asdict(feature), "output": asdict(output)}
+        return found
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The operator's, with the copies' files in it."""
+        name = f"{self.federation.folder}-{self.profile}-{trial_id(self.facts)[:8]}"
+        return prepared(
+            self.spec, self.model, self.work / name, carriers=CARRIERS[self.profile], profile=self.profile
+        )
+
+    @cached_property
+    def copies(self) -> tuple[ModelState, ...]:
+        """The owner's copy and the other colluder's."""
+        names = [station(row) for row in self.members]
+        made = dispatch(self.workspace, release=RELEASE, stations=names, settings=self.settings, jobs=1)
+        found = {each.station: open_model(each.path) for each in made}
+        return tuple(found[name] for name in names)
+
+
+def grounds(
+    federations: Sequence[FederationTrial],
+    profiles: Sequence[str],
+    settings: CopySettings,
+    *,
+    work: Path,
+    cifar10: Path | None,
+    cache: Path | None,
+) -> list[Ground]:
+    """Every federation in every profile."""
+    if not set(profiles) <= set(PROFILES):
+        raise InputError(f"a profile is one of {', '.join(PROFILES)}")
+    return [
+        Ground(
+            federation=each,
+            profile="paper" if profile == "paper" else "informed",
+            settings=settings,
+            work=work,
+            cifar10=cifar10,
+            cache=cache,
+        )
+        for profile in profiles
+        for each in federations
+    ]

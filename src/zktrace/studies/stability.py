@@ -1,0 +1,63 @@
+"""`thm:score-stability` beside a student of features: what it promised, and what happened."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.carriers.feature import FeatureReader
+from zktrace.certificates.lengths import candidate_threshold
+from zktrace.certificates.stability import flip_budget, measured_flips, probe_residuals, survival
+from zktrace.codes import unpack
+from zktrace.dispatch.releases import reader_of
+from zktrace.errors import InputError
+from zktrace.federation.workers import single_threaded
+from zktrace.models import ModelState
+from zktrace.studies.ground import Ground
+from zktrace.studies.tracing import BUDGET, RELEASE
+
+
+def stability(ground: Ground, suspect: ModelState) -> dict[str, Any]:
+    """Whether the sufficient condition of `thm:score-stability` holds, three ways of counting bits.
+
+    `budget`: k of `eq:score-k` at the margin that makes it least. `residuals`: the probes whose feature
+    moved by at least their margin. `projected`: those whose own projection did.
+    """
+    reader = reader_of(ground.workspace, RELEASE, "feature")
+    if not isinstance(reader, FeatureReader):
+        raise InputError("the release has no feature carrier")
+    with single_threaded():
+        before, after = (reader.features(each, reader.probes) for each in (ground.copies[0], suspect))
+    margins, read = reader.read_features(before), reader.read_features(after)
+    residuals, projected = probe_residuals(before, after), np.abs(read - margins)
+    code = ground.workspace.custody.code("feature")
+    row = unpack(code.rows([ground.members[0]]), code.length)[0]
+    threshold = candidate_threshold(
+        length=code.length,
+        recipients=ground.federation.preset.federation.clients,
+        budget=BUDGET,
+        tails=2,
+    )
+    word, biases = (margins > 0).astype(np.uint8), code.biases.probabilities()
+    least = min(
+        flip_budget(margins=margins, residuals=residuals, mu=float(mu))
+        for mu in np.quantile(np.abs(margins), np.linspace(0.01, 0.99, 99))
+        if mu > 0
+    )
+    ways: dict[str, int | NDArray[np.bool_]] = {
+        "budget": least,
+        "residuals": measured_flips(margins=margins, residuals=residuals),
+        "projected": measured_flips(margins=margins, residuals=projected),
+    }
+    found: dict[str, Any] = {
+        "threshold": threshold,
+        "margin": float(np.median(np.abs(margins))),
+        "residual": float(np.median(residuals)),
+        "flipped": int(((read > 0) != (margins > 0)).sum()),
+    }
+    for name, changed in ways.items():
+        one = survival(row=row, word=word, biases=biases, threshold=threshold, changed=changed)
+        found |= {"score": one.score, name: {"changed": one.changed, "holds": one.survives}}
+    after_word = (read > 0).astype(np.uint8)
+    student = survival(row=row, word=after_word, biases=biases, threshold=threshold, changed=0)
+    return found | {"student_score": student.score, "student_beyond": student.survives}

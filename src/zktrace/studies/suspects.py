@@ -1,0 +1,130 @@
+"""What each attacker makes of copies: files, so that a stopped study goes on with the next of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.attacks.collusion import average
+from zktrace.attacks.distill import DistillConfig, distill
+from zktrace.attacks.isometry import isometry
+from zktrace.attacks.rewrite import permute, rescale
+from zktrace.dispatch.proxy import leakers_samples
+from zktrace.errors import InputError
+from zktrace.federation.workers import single_threaded
+from zktrace.models import ModelState, open_model, save_model
+from zktrace.studies.ground import Ground
+from zktrace.studies.rows import trial_id
+
+State = Mapping[str, NDArray[Any]]
+Progress = Callable[[str, int, int], None]  # what, done, of
+
+REWRITES: Final = ("rescale", "permute", "rewrite", "isometry")
+STUDENTS: Final[dict[str, DistillConfig]] = {
+    "features": DistillConfig(objective="features"),
+    "deeper": DistillConfig(objective="features", depth=34),
+    "logits": DistillConfig(objective="logits", head=True),
+    "headless": DistillConfig(objective="logits"),
+    "pair-logits": DistillConfig(objective="logits", head=True),
+    "labels": DistillConfig(objective="labels"),
+}
+ATTACKERS: Final = ("none", *REWRITES, *STUDENTS, "foreign")
+SPREAD: Final = 1.0  # of rescaled channels
+_STUDENT, _LEAKER, _REWRITE = 11, 12, 13  # purposes of randomness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Students:
+    """How students learn, and from how many images."""
+
+    epochs: int = 8
+    samples: int = 16_000
+    inside: bool = False  # the server's samples, probes among them, are some of the leaker's
+
+    def config(self, attacker: str) -> DistillConfig:
+        """Of one attacker."""
+        return replace(STUDENTS[attacker], epochs=self.epochs)
+
+    def facts(self) -> dict[str, Any]:
+        """What rows say of them."""
+        return {"epochs": self.epochs, "samples": self.samples, "inside": self.inside}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspects:
+    """Of one federation."""
+
+    ground: Ground
+    students: Students
+    foreign: Ground | None
+    report: Progress
+
+    def teaching(self, attacker: str) -> dict[str, Any]:
+        """What rows say of how a student was taught."""
+        return {"students": self.students.facts()} if attacker in STUDENTS else {}
+
+    def members(self, attacker: str) -> tuple[int, ...]:
+        """Whose rows a suspect carries."""
+        if attacker in ("labels", "foreign"):
+            return ()
+        return self.ground.members if attacker.startswith("pair") else self.ground.members[:1]
+
+    def made(self, attacker: str) -> ModelState:
+        """What an attacker made, from its file if it is there."""
+        if attacker == "none":
+            return self.ground.copies[0]
+        if attacker == "foreign":
+            if self.foreign is None:
+                raise InputError("a foreign copy needs a second federation")
+            self.foreign.train()
+            return self.foreign.copies[0]
+        folder = self.ground.workspace.root / "suspects"
+        folder.mkdir(exist_ok=True)
+        taught = trial_id(self.teaching(attacker))[:8] if attacker in STUDENTS else "rewritten"
+        path = folder / f"{attacker}-{taught}.safetensors"
+        if attacker == "headless":
+            kept = self.made("logits")
+            return ModelState(each for each in kept.tensors() if not each.name.startswith("fc."))
+        if not path.exists():
+            made = self._student(attacker, path) if attacker in STUDENTS else self._rewritten(attacker)
+            save_model(path, made)
+        return open_model(path)
+
+    def _rng(self, purpose: int, attacker: str) -> np.random.Generator:
+        return self.ground.spec.rng(purpose, ATTACKERS.index(attacker))
+
+    def _rewritten(self, attacker: str) -> dict[str, NDArray[Any]]:
+        copy, rng = self.ground.copies[0], self._rng(_REWRITE, attacker)
+        if attacker == "isometry":
+            return isometry(copy, rng)
+        if attacker == "permute":
+            return permute(copy, rng)
+        features = attacker == "rewrite"
+        made = rescale(copy, rng, spread=SPREAD, norms=True, features=features)
+        return permute(made, rng, features=True) if attacker == "rewrite" else made
+
+    def _student(self, attacker: str, path: Path) -> dict[str, NDArray[Any]]:
+        ground, students = self.ground, self.students
+        images, labels = leakers_samples(
+            ground.spec,
+            samples=students.samples,
+            rng=ground.spec.rng(_LEAKER),
+            inside=students.inside,
+        )
+        teachers: list[State] = [ground.copies[0]]
+        if attacker.startswith("pair"):
+            teachers = [average(ground.copies)]
+        with single_threaded():
+            return distill(
+                teachers,
+                images,
+                labels,
+                students.config(attacker),
+                self._rng(_STUDENT, attacker),
+                checkpoint=path.with_suffix(".checkpoint"),
+                resume=True,
+                progress=lambda each: self.report(f"epochs of {attacker}", each.epoch, each.epochs),
+            )
