@@ -114,18 +114,29 @@ _COLUMNS = ("weight", "feature", "output", "all")
 
 def disguise_table(rows: Iterable[Row]) -> str:
     """By dataset and attacker: runs in which somebody guilty, and nobody else, was named, by carrier."""
-    groups: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row.trial["study"] == "disguise" and not row.trial.get("students", {}).get("inside"):
-            groups[row.trial["dataset"], row.trial["attacker"]][row.trial["profile"]].append(row)
+        if row.trial["study"] == "disguise":
+            key = row.trial["dataset"], row.trial["attacker"], _taught(row.trial.get("students"))
+            groups[key][row.trial["profile"]].append(row)
     lines = []
     for dataset, title in DATASETS.items():
         for attacker, (words, paper) in _ATTACKERS.items():
-            found = groups[dataset, attacker]
-            if found["informed"]:
-                lines.append((title, words, *_disguise_cells(found), paper))
+            ways = sorted(way for data, who, way in groups if (data, who) == (dataset, attacker))
+            for way in ways:
+                found = groups[dataset, attacker, way]
+                if found["informed"]:
+                    lines.append((title, words + way, *_disguise_cells(found), paper))
     head = ("data", "attacker", *_COLUMNS, "paper's profile", "framed", "accuracy (copy)", "the paper's own")
     return markdown(head, lines)
+
+
+def _taught(students: dict[str, Any] | None) -> str:
+    """How long a student was taught, and what sets its images apart."""
+    if students is None:
+        return ""
+    images = "" if students["samples"] == 16_000 else f", {students['samples'] or 'all'} images"
+    return f", {students['epochs']} epochs{images}{', probes inside' if students['inside'] else ''}"
 
 
 def _disguise_cells(found: dict[str, list[Row]]) -> list[str]:
@@ -158,10 +169,10 @@ def stability_table(rows: Iterable[Row]) -> str:
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if row.trial["study"] == "disguise" and "stability" in row.outcome:
-            key = (row.trial["dataset"], row.trial["attacker"], row.trial["profile"])
-            groups[key].append(row.outcome["stability"])
+            words = _ATTACKERS[row.trial["attacker"]][0] + _taught(row.trial["students"])
+            groups[row.trial["dataset"], words, row.trial["profile"]].append(row.outcome["stability"])
     lines = []
-    for (dataset, attacker, profile), found in sorted(groups.items()):
+    for (dataset, words, profile), found in sorted(groups.items()):
         counts = [
             f"{sum(each[way]['holds'] for each in found)}/{len(found)} "
             f"({median(each[way]['changed'] for each in found):.0f})"
@@ -172,7 +183,7 @@ def stability_table(rows: Iterable[Row]) -> str:
         lines.append(
             (
                 DATASETS[dataset],
-                _ATTACKERS[attacker][0],
+                words,
                 profile,
                 f"{middle[0]:.2f}",
                 f"{middle[1]:.2f}",
