@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from zktrace.errors import InputError, MalformedModel, Refused
+from zktrace.errors import InputError, MalformedModel
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.checkpoints import (
     Checkpoint,
-    load_checkpoint,
+    begun,
+    check_same,
     prefixed,
     restore_rng,
     rng_state,
@@ -334,18 +335,12 @@ class _Run:
     def begin(self, path: Path, *, resume: bool) -> None:
         """Take up the run saved at `path`, or see to it that a new one overwrites nothing."""
         rng_state(self._rng)
-        if not path.parent.is_dir():
-            raise Refused(f"{path}: the folder does not exist")
-        if not path.exists():
-            return
-        if not resume:
-            raise Refused(f"{path}: holds a run that was begun; resume it, or name another file")
-        self._restore(path, load_checkpoint(path, kind=KIND))
+        saved = begun(path, kind=KIND, resume=resume)
+        if saved is not None:
+            self._restore(path, saved)
 
     def _restore(self, path: Path, saved: Checkpoint) -> None:
-        for key, now in self._facts().items():
-            if saved.facts.get(key) != now:
-                raise InputError(f"{path}: the saved run had another {key}")
+        check_same(path, saved, self._facts())
         load_state(self._student, saved.group("model"))
         if self.lesson.aside is not None:
             load_state(self.lesson.aside, saved.group("aside"))

@@ -8,14 +8,16 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from zktrace.errors import InputError, MalformedModel
+from zktrace.errors import InputError, MalformedModel, Refused
 from zktrace.models import open_model, save_model
+from zktrace.primitives.files import sweep
 
 FORMAT = "zkt-checkpoint-v1"
 _ENTRY = "zktrace"
@@ -59,6 +61,31 @@ def load_checkpoint(path: str | os.PathLike[str], *, kind: str) -> Checkpoint:
     if record.get("kind") != kind:
         raise InputError(f"{os.fspath(path)}: a checkpoint of {record.get('kind')!r}, not of {kind!r}")
     return Checkpoint(kind=kind, arrays=arrays, facts=record["facts"])
+
+
+def begun(path: Path, *, kind: str, resume: bool) -> Checkpoint | None:
+    """The run saved at `path`, to be taken up; None if there is none. A new run overwrites nothing."""
+    if not path.parent.is_dir():
+        raise Refused(f"{path}: the folder does not exist")
+    sweep(path)  # what a killed writer left
+    if not path.exists():
+        return None
+    if not resume:
+        raise Refused(f"{path}: holds a run that was begun; resume it, or name another file")
+    return load_checkpoint(path, kind=kind)
+
+
+def check_same(path: Path, saved: Checkpoint, facts: Mapping[str, Any]) -> None:
+    """A saved run goes on with what it was begun with."""
+    for what, now in facts.items():
+        before = saved.facts.get(what)
+        if before == now:
+            continue
+        differ = ""
+        if isinstance(now, dict):
+            keys = [key for key in now if not isinstance(before, dict) or before.get(key) != now[key]]
+            differ = f" ({', '.join(keys)} differ)"
+        raise InputError(f"{path}: the saved run had another {what}{differ}")
 
 
 def _record(path: str | os.PathLike[str]) -> dict[str, Any]:

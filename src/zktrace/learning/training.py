@@ -6,7 +6,7 @@ sets the threads; nothing here touches torch's global generator.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import SGD
 
-from zktrace.errors import InputError, MalformedModel, Refused
+from zktrace.errors import InputError, MalformedModel
 from zktrace.learning.checkpoints import (
     Checkpoint,
-    load_checkpoint,
+    begun,
+    check_same,
     prefixed,
     restore_rng,
     rng_state,
@@ -32,7 +33,6 @@ from zktrace.learning.configs import EpisodicConfig, PretrainConfig, cosine
 from zktrace.learning.episodes import EpisodeSampler, episode_outcome
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import load_state, state_of
-from zktrace.primitives.files import sweep
 
 Images = NDArray[Any]  # (n, channels, height, width)
 Labels = NDArray[Any]  # (n,) integers
@@ -203,30 +203,24 @@ class _Pretraining:
         return Checkpoint(
             kind=KIND,
             arrays=arrays | prefixed("momentum", momentum),
-            facts={
-                "config": asdict(self.config),
-                "data": fingerprint(self.images, self.labels),
-                "rng": rng_state(self.rng),
-                "reports": [asdict(report) for report in self.reports],
-            },
+            facts=self._facts()
+            | {"rng": rng_state(self.rng), "reports": [asdict(report) for report in self.reports]},
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """What a saved run must share with this one."""
+        return {"data": fingerprint(self.images, self.labels), "config": asdict(self.config)}
 
     def begin(self, path: Path, *, resume: bool) -> None:
         """Take up the run saved at `path`, or see to it that a new one overwrites nothing."""
         rng_state(self.rng)  # refuse a generator that cannot be saved now, not after an epoch
-        if not path.parent.is_dir():
-            raise Refused(f"{path}: the folder does not exist")
-        sweep(path)  # what a killed writer left
-        if not path.exists():
-            return
-        if not resume:
-            raise Refused(f"{path}: holds a run that was begun; resume it, or name another file")
-        self.restore(path, load_checkpoint(path, kind=KIND))
+        saved = begun(path, kind=KIND, resume=resume)
+        if saved is not None:
+            self.restore(path, saved)
 
     def restore(self, path: Path, saved: Checkpoint) -> None:
         """Set everything to what `saved` says."""
-        _check_same(path, "data", saved.facts, fingerprint(self.images, self.labels))
-        _check_same(path, "config", saved.facts, asdict(self.config))
+        check_same(path, saved, self._facts())
         load_state(self.model, saved.group("model"))
         load_state(self.head, saved.group("head"))
         for name, array in saved.group("momentum").items():
@@ -236,14 +230,6 @@ class _Pretraining:
             self.reports = [EpochReport(**report) for report in saved.facts["reports"]]
         except (KeyError, TypeError) as error:
             raise MalformedModel(f"{path}: the checkpoint lacks what a run needs to go on") from error
-
-
-def _check_same(path: Path, what: str, facts: Mapping[str, Any], now: dict[str, Any]) -> None:
-    before = facts.get(what)
-    if before == now:
-        return
-    keys = [key for key in now if not isinstance(before, dict) or before.get(key) != now[key]]
-    raise InputError(f"{path}: the saved run had another {what} ({', '.join(keys)} differ)")
 
 
 def fingerprint(images: Images, labels: Labels) -> dict[str, Any]:
