@@ -137,7 +137,7 @@ class OutputConfig:
     passes: int = 48  # over all probes
     batch_size: int = 128  # probes a step
     beside: int = 100  # other images a step
-    weight: float = 6.0  # of the mark's loss
+    weight: float = 12.0  # of the mark's loss
     keep: float = 0.02  # of the loss that keeps features of other images
     companion: float = 0.1  # of the loss of a feature mark that is written in the same run
     answers: float = 3.0  # of the loss that keeps the answers to probes and other images
