@@ -44,7 +44,7 @@ SHAPES = (
     CodeShape(carrier="output", length=128, colluders=2),
 )
 MARK = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
-SETTINGS = CopySettings(feature=MARK, output=MARK | {"passes": 40, "weight": 12.0, "companion": 3.0})
+SETTINGS = CopySettings(feature=MARK, output=MARK | {"passes": 100, "margin": 1.0, "companion": 3.0})
 ALL = ("weight", "feature", "output")
 
 
