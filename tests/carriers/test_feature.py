@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from learning.synthetic import narrow, same, task
+from learning.synthetic import narrow, same, task, taught
 from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureReader, FeatureWriter
 from zktrace.carriers.weight import WeightWriter
 from zktrace.certificates.stages import Evidence, investigate
@@ -18,10 +18,8 @@ from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
 from zktrace.learning.aggregation import fedavg
 from zktrace.learning.backbone import backbone_of
-from zktrace.learning.configs import PretrainConfig
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
-from zktrace.learning.training import pretrain
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Directions
 from zktrace.readouts.scales import gather, layer_sizes
@@ -31,13 +29,8 @@ SEED = b"f" * 32
 CODE = Code(key=CodeKey(secret=b"k" * 32), label="feature", length=PROBES, colluders=2)
 
 
-@cache
 def shared() -> dict[str, np.ndarray]:
-    model = narrow(width=8)
-    images, labels = task(240)
-    config = PretrainConfig(epochs=2, batch_size=60, learning_rate=0.01)
-    pretrain(model, images, labels, config, np.random.default_rng(0))
-    return state_of(model)
+    return taught(width=8)
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from learning.synthetic import narrow, same, task
+from learning.synthetic import narrow, same, task, taught
 from zktrace.carriers.feature import FeatureConfig, FeatureReader, FeatureWriter
 from zktrace.carriers.output import (
     OutputConfig,
@@ -24,10 +24,8 @@ from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
 from zktrace.learning.aggregation import fedavg
 from zktrace.learning.backbone import backbone_of
-from zktrace.learning.configs import PretrainConfig
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
-from zktrace.learning.training import pretrain
 from zktrace.readouts.scores import OutputReader
 from zktrace.readouts.views import in_views, mean_view
 
@@ -37,13 +35,8 @@ CODE = Code(key=CodeKey(secret=b"k" * 32), label="output", length=PROBES, collud
 CONFIG = OutputConfig(passes=80, batch_size=32, beside=32, margin=1.0, companion=1.0, learning_rate=2e-4)
 
 
-@cache
 def shared() -> dict[str, np.ndarray]:
-    model = narrow(width=8)
-    images, labels = task(240)
-    config = PretrainConfig(epochs=2, batch_size=60, learning_rate=0.01)
-    pretrain(model, images, labels, config, np.random.default_rng(0))
-    return state_of(model)
+    return taught(width=8)
 
 
 @cache

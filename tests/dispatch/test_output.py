@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from dispatch.small import operator
-from learning.synthetic import narrow, task
+from learning.synthetic import narrow, task, taught
 from zktrace.carriers.output import class_scores
 from zktrace.codes import soft, sums
 from zktrace.dispatch.copies import CopySettings
@@ -28,9 +28,8 @@ from zktrace.dispatch.releases import (
 )
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
 from zktrace.judge import Policy, judge
-from zktrace.learning.configs import EpisodicConfig, PretrainConfig
+from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
-from zktrace.learning.training import pretrain
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.views import in_views
 from zktrace.registry.custody import CodeShape
@@ -52,10 +51,7 @@ ALL = ("weight", "feature", "output")
 
 @cache
 def shared() -> ModelState:
-    model = narrow(width=8)
-    images, labels = task(240)
-    pretrain(model, images, labels, PretrainConfig(epochs=2, batch_size=60), np.random.default_rng(0))
-    return ModelState.from_arrays(state_of(model))
+    return ModelState.from_arrays(taught(width=8))
 
 
 def pool(samples: int = 320) -> Pool:

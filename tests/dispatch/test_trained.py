@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from dispatch.small import operator
-from learning.synthetic import narrow, task
+from learning.synthetic import narrow, task, taught
 from zktrace.codes import sums, symmetric, unpack
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
@@ -18,9 +18,8 @@ from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.releases import Pool, make_release, reader_of, release_folder
 from zktrace.dispatch.trained import others
 from zktrace.errors import InputError, MalformedFile, Refused
-from zktrace.learning.configs import EpisodeShape, EpisodicConfig, PretrainConfig
+from zktrace.learning.configs import EpisodeShape, EpisodicConfig
 from zktrace.learning.states import state_of
-from zktrace.learning.training import pretrain
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.scales import gather
 from zktrace.registry.workspace import Workspace
@@ -31,11 +30,7 @@ FEATURE = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learnin
 
 @cache
 def shared() -> ModelState:
-    model = narrow()
-    images, labels = task(240)
-    config = PretrainConfig(epochs=2, batch_size=60)
-    pretrain(model, images, labels, config, np.random.default_rng(0))
-    return ModelState.from_arrays({f"module.{name}": value for name, value in state_of(model).items()})
+    return ModelState.from_arrays({f"module.{name}": value for name, value in taught().items()})
 
 
 def pool(samples: int = 180) -> Pool:
