@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from attacks.lived import lived
 from learning.synthetic import narrow, same, task
-from zktrace.attacks.distill import DistillConfig, DistillReport, distill
+from zktrace.attacks.distill import OBJECTIVES, DistillConfig, DistillReport, distill
 from zktrace.errors import InputError, Refused
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
@@ -33,15 +33,12 @@ def test_a_head_is_kept_on_demand(objective: str) -> None:
     assert same(bare, {name: array for name, array in made.items() if not name.startswith("fc.")})
     assert made["fc.weight"].shape == (3, 32)
     answers = embed(backbone_of(made), IMAGES)
-    features = embed(backbone_of(teacher()), IMAGES)
     classes = np.unique(LABELS, return_inverse=True)[1]
-    means = np.stack([features[classes == k].mean(axis=0) for k in range(3)])
-    scores = -np.square(features[:, None] - means).sum(axis=2)
-    wanted = scores.argmax(axis=1) if objective == "logits" else classes
+    wanted = nearest(teacher()) if objective == "logits" else classes
     assert (answers.argmax(axis=1) == wanted).mean() > 0.6
 
 
-@pytest.mark.parametrize("objective", ["features", "logits", "labels"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_student_learns_and_a_seed_has_one_outcome(objective: str) -> None:
     seen: list[DistillReport] = []
     config = replace(CONFIG, objective=objective, epochs=5)
@@ -53,6 +50,23 @@ def test_a_student_learns_and_a_seed_has_one_outcome(objective: str) -> None:
     again = distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(1))
     assert same(made, again)
     assert not same(made, distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(2)))
+
+
+def test_distances_are_answered_in_the_students_own_features() -> None:
+    """Nearest class means of the student agree with the teacher's, without any head."""
+    config = replace(CONFIG, objective="distances", epochs=12, learning_rate=0.01)
+    made = distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(1))
+    assert made.keys() == teacher().keys()
+    answers = [nearest(each) for each in (made, teacher(), state_of(narrow(3)))]
+    assert (answers[0] == answers[1]).mean() > 0.6 > (answers[2] == answers[1]).mean()
+
+
+def nearest(state: dict[str, np.ndarray]) -> np.ndarray:
+    """The class of the mean nearest to each image's features."""
+    features = embed(backbone_of(state), IMAGES)
+    classes = np.unique(LABELS, return_inverse=True)[1]
+    means = np.stack([features[classes == k].mean(axis=0) for k in range(3)])
+    return np.square(features[:, None] - means).sum(axis=2).argmin(axis=1)
 
 
 def test_features_are_copied_and_a_teacher_stays_as_it_was() -> None:
@@ -110,7 +124,7 @@ def test_a_coalition_teaches_its_mean() -> None:
         distill([teacher(), lived(width=6)], IMAGES, None, config, np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("objective", ["features", "logits", "labels"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_run_goes_on_where_it_stopped(objective: str, tmp_path: Path) -> None:
     config = replace(CONFIG, objective=objective, epochs=3, augment=True)
     whole = distill([teacher()], IMAGES, LABELS, config, np.random.default_rng(1))
@@ -171,6 +185,8 @@ def test_another_run_is_not_taken_up(tmp_path: Path) -> None:
         ({"temperature": 0.0}, "temperature"),
         ({"softness": -1.0}, "softness"),
         ({"weight_decay": -1.0}, "weight_decay"),
+        ({"objective": "distances", "head": True}, "no head"),
+        ({"objective": "features", "head": True}, "no head"),
     ],
 )
 def test_impossible_settings_are_errors(values: dict, words: str) -> None:

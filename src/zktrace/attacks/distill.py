@@ -2,10 +2,12 @@
 
     features    squared error and, at temperature 4, divergence on the coordinates of the embedding
     logits      soft labels alone: negative squared distances to class means of the leaker's own samples
+    distances   the same soft labels, for a student that stays an embedding
     labels      no teacher: the control, trained from scratch on true labels
 
 Under `logits` and `labels` a student answers through a linear head, which is thrown away afterwards or kept
-as its last layer. A teacher's scores count in units of their own spread, so its features may have any size.
+as its last layer; under `distances` by how near its features are to centres that it learns. A teacher's
+scores count in units of their own spread, so its features may have any size.
 Images are shown shifted and mirrored at random, in another way in every epoch.
 Several teachers, the copies of a coalition, teach their mean output.
 """
@@ -43,7 +45,8 @@ from zktrace.learning.training import Images, Labels, batch, fingerprint, moved_
 
 State = Mapping[str, NDArray[Any]]
 
-OBJECTIVES: Final = ("features", "logits", "labels")
+OBJECTIVES: Final = ("features", "logits", "distances", "labels")
+_HEADED: Final = ("logits", "labels")
 KIND: Final = "distillation"
 _MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 
@@ -60,7 +63,7 @@ class DistillConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     temperature: float = 4.0  # features: of embedding coordinates (the paper)
-    softness: float = 1.0  # logits: temperature in units of the teacher's own spread of scores
+    softness: float = 1.0  # logits, distances: temperature in units of the teacher's own spread of scores
     augment: bool = True  # every epoch shows images shifted and mirrored anew, and asks the teacher anew
     head: bool = False  # logits, labels: the head is kept as `fc`, the student is a classifier
 
@@ -74,6 +77,8 @@ class DistillConfig:
         for key in ("learning_rate", "temperature", "softness"):
             value = getattr(self, key)
             require(key, value, 0 < value < math.inf, "a positive number")
+        if self.head and self.objective not in _HEADED:
+            raise InputError(f"a student of {self.objective} has no head that could be kept")
         require("weight_decay", self.weight_decay, 0 <= self.weight_decay < math.inf, "at least 0")
 
 
@@ -189,7 +194,11 @@ class _Logits(_Lesson):
             raise InputError("the teacher gives all classes the same scores")
         self.targets = scores / self._spread
         self._temperature = task.config.softness
-        self.aside = self.head = linear(task.student.features, scores.shape[1], _generator(task.rng))
+        self.aside = self.head = self._answering(task, scores.shape[1])
+
+    @staticmethod
+    def _answering(task: _Task, classes: int) -> nn.Module:
+        return linear(task.student.features, classes, _generator(task.rng))
 
     def taught(self, shown: Tensor, chosen: Tensor) -> Tensor:
         given = zip(self._teachers, self._means, strict=True)
@@ -197,6 +206,27 @@ class _Logits(_Lesson):
 
     def loss(self, features: Tensor, wanted: Tensor) -> Tensor:
         return _divergence(self.head(features), wanted, self._temperature)
+
+
+class _Distances(_Logits):
+    """The same, answered by distances in the student's own features."""
+
+    @staticmethod
+    def _answering(task: _Task, classes: int) -> nn.Module:
+        return _Centres(task.student.features, classes, _generator(task.rng))
+
+
+class _Centres(nn.Module):
+    """Minus the squared distances to a centre a class, times a factor that is learnt as well."""
+
+    def __init__(self, features: int, classes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.centres = nn.Parameter(torch.randn(classes, features, generator=generator))
+        self.log_factor = nn.Parameter(torch.tensor(-math.log(2.0 * features)))
+
+    def forward(self, features: Tensor) -> Tensor:
+        made: Tensor = self.log_factor.exp() * _scores(features, self.centres)
+        return made
 
 
 class _TrueLabels(_Lesson):
@@ -218,6 +248,7 @@ class _TrueLabels(_Lesson):
 _LESSONS: Final[dict[str, Callable[[_Task], _Lesson]]] = {
     "features": _Features,
     "logits": _Logits,
+    "distances": _Distances,
     "labels": _TrueLabels,
 }
 

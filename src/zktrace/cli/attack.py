@@ -216,7 +216,8 @@ def distill(
     out: Out,
     data: Annotated[str, typer.Option("--data", help="Preset or TOML: the leaker's images.")] = "smoke",
     objective: Annotated[
-        str, typer.Option("--objective", help="features, logits, or labels (no teacher: the control).")
+        str,
+        typer.Option("--objective", help="features, logits, distances, or labels (no teacher: the control)."),
     ] = "features",
     depth: Annotated[int, typer.Option("--depth", help="Of the student: 18 or 34.")] = 18,
     width: Annotated[int, typer.Option("--width", min=0, help="Of the student; 0: the teacher's.")] = 0,

@@ -1,15 +1,17 @@
 """The output carrier as a tracer or a judge reads it: class scores of probes, and nothing else of a model.
 
-    m_b = r^(-1/2) sum_(i < r) <u_(j, i), A(scores(p_j)) - reference scores(p_j)>
-    with j = b - i*floor(n/r) mod n
+    m_b = r^(-1/2) sum_(i < r) <u_(j, i), d_j>    with j = b - i*floor(n/r) mod n
 
 The u_(j, i) of a probe are r orthonormal directions whose coordinates add up to 0, and are 0 for the classes
 that the shared model ranks highest at that probe: what it decides is left alone, what it says of all others
 carries bits. Every bit stands at r probes and every probe carries r bits, so what a copy says of one image
-and what a student gets wrong of it weigh little in any of them. A is the affine map closest to the
-reference, by least squares over all probes: one slope for all scores, one offset a class. A constant that is
-added to all scores of one probe is taken out first: no softmax sees it, so logits and log-probabilities are
-read alike. The fit knows the two matrices and no row. A score file is a hostile file.
+and what a student gets wrong of it weigh little in any of them.
+
+d_j is what the suspect's scores at probe j have beyond the shared model's (`differences`): less the affine
+map of these that comes closest, as errors that classes share are to be expected, and as the probes at which
+everything is off. A constant that is added to all scores of one probe is taken out first: no softmax sees it,
+so logits and log-probabilities are read alike. All of it knows the two matrices and no row. A score file is a
+hostile file.
 """
 
 import hashlib
@@ -31,6 +33,10 @@ SPARED: Final = 3
 RANK: Final = 6
 CLASSES_LIMIT: Final = 4096
 ROWS_LIMIT: Final = 1 << 17
+_FULL: Final = 256  # classes up to which scores of one may be fitted by those of another
+_PULL: Final = 0.1  # of the fit towards one slope, in mean variances of a class
+_SHARED: Final = 0.3  # of the mean variance, added to each: errors are not known that well
+_ROUNDING: Final = 0.01  # deviations of the reference: errors below it are taken for as large
 _PART: Final = 256  # probes whose directions are made at a time
 _DOMAIN: Final = b"zkt-scores-v1"
 _FILE: Final = Limits(max_file_bytes=1 << 28, max_total_bytes=1 << 28, max_tensors=1, max_dims=2)
@@ -132,29 +138,59 @@ class OutputReader:
                 f"{self.classes} classes"
             )
         reference = self.reference.reshape(self.length, self.classes)
-        difference = fitted(given, reference) - _centred(reference)
+        difference = differences(given, reference)
         parts, values = _frames(self.seed, reference), []
         for start, frames in zip(range(0, self.length, _PART), parts, strict=True):
             values.append(np.einsum("jik,jk->ji", frames, difference[start : start + _PART]))
         return gathered(np.concatenate(values))
 
 
-def fitted(scores: Floats, reference: Floats) -> Floats:
-    """A(scores), rows centred: closest to the reference with one slope and an offset a class."""
-    largest = float(np.abs(scores).max())
-    own = _centred(scores / largest) if largest > 0 else scores  # in a unit of its own: no square overflows
-    wanted = _centred(reference)
-    moved, target = own - own.mean(axis=0), wanted - wanted.mean(axis=0)
-    size = float((moved * moved).sum())
-    if not size > (1e-12 * max(1.0, float(np.abs(own).max()))) ** 2:
-        raise InputError("the scores are the same for all probes: there is nothing to read")
-    slope = float((moved * target).sum()) / size
-    found: Floats = slope * moved + wanted.mean(axis=0)
+def differences(scores: Floats, reference: Floats) -> Floats:
+    """d: what scores have beyond the reference, in units of it.
+
+    1. Both are centred, by rows and by columns, and divided by their deviation.
+    2. Less the affine map of the reference closest to the scores: one slope, and, pulled towards it by a
+       ridge, a matrix from classes to classes.
+    3. Times C^(-1/2), C the covariance of what is left: directions in which all is noise count less.
+    4. Row by row divided by sqrt(|d|^2 + median^2): so do probes at which a suspect is far off.
+    """
+    wanted, spread = _standard(reference, "the shared model gives all probes the same scores")
+    own, _ = _standard(scores, "the scores are the same for all probes: there is nothing to read")
+    slope = float((own * wanted).mean())
+    left = own - slope * wanted
+    if reference.shape[1] <= _FULL:
+        left = _whitened(left - wanted @ _ridge(wanted, left))
+    sizes = np.linalg.norm(left, axis=1, keepdims=True)
+    typical = max(float(np.median(sizes)), _ROUNDING)
+    found: Floats = np.copysign(spread, slope) * left / np.sqrt(sizes**2 + typical**2)
     return found
 
 
-def _centred(scores: Floats) -> Floats:
-    found: Floats = scores - scores.mean(axis=1, keepdims=True)
+def _standard(scores: Floats, otherwise: str) -> tuple[Floats, float]:
+    """Scores centred by rows and columns, of mean square 1, and the deviation they had."""
+    largest = float(np.abs(scores).max())
+    small = scores / largest if largest > 0 else scores  # in a unit of its own: no square overflows
+    rows: Floats = small - small.mean(axis=1, keepdims=True)
+    rows -= rows.mean(axis=0)
+    size = float(np.sqrt((rows * rows).mean()))
+    if not size > 1e-12:
+        raise InputError(otherwise)
+    return rows / size, size * largest
+
+
+def _ridge(given: Floats, wanted: Floats) -> Floats:
+    """The matrix that takes rows of `given` close to those of `wanted` without being large."""
+    square = given.T @ given
+    pull = _PULL * np.trace(square) / len(square)
+    found: Floats = np.linalg.solve(square + pull * np.eye(len(square)), given.T @ wanted)
+    return found
+
+
+def _whitened(rows: Floats) -> Floats:
+    covariance = rows.T @ rows / len(rows)
+    floor = _SHARED * float(np.trace(covariance)) / len(covariance) + _ROUNDING**2
+    values, vectors = np.linalg.eigh(covariance)
+    found: Floats = rows @ (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
     return found
 
 

@@ -9,6 +9,7 @@ with the shares of the budget that a real investigation has. A study puts no inv
     isometry            a random rotation behind the backbone
     features            a student taught the copy's features; `deeper`: of 34 layers instead of 18
     logits              a classifier taught soft labels only; `headless`: published without its head
+    distances           an embedding taught soft labels only, as distances in its own features
     pair-logits         a classifier taught the soft labels of two averaged copies
     labels, foreign     nobody's: a student without a teacher, and a copy that another federation marked
 

@@ -30,6 +30,7 @@ STUDENTS: Final[dict[str, DistillConfig]] = {
     "headless": DistillConfig(objective="logits"),
     "pair-logits": DistillConfig(objective="logits", head=True),
     "labels": DistillConfig(objective="labels"),
+    "distances": DistillConfig(objective="distances"),
 }
 ATTACKERS: Final = ("none", *REWRITES, *STUDENTS, "foreign")
 SPREAD: Final = 1.0  # of rescaled channels

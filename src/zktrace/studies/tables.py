@@ -105,6 +105,7 @@ _ATTACKERS = {
     "deeper": ("feature matching, 34 layers", "19/20"),
     "logits": ("soft labels only", "0/20"),
     "headless": ("the same, without its head", "-"),
+    "distances": ("soft labels only, as distances", "-"),
     "pair-logits": ("average of two, soft labels only", "-"),
     "labels": ("no teacher: true labels", "-"),
     "foreign": ("copy of another federation", "-"),
