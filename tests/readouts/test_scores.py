@@ -185,6 +185,31 @@ def test_what_is_no_matrix_of_scores_is_refused(bad: NDArray[np.generic]) -> Non
         reader().read_scores(bad)
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_any_size_are_read_or_refused() -> None:
+    rng = np.random.default_rng(5)
+    read = 0
+    for _ in range(400):
+        shape = int(rng.integers(1, 30)), int(rng.integers(2, 9))
+        reference, scores = wild(rng, shape), wild(rng, shape)
+        given = OutputReader(seed=SEED, length=shape[0], classes=shape[1], reference=reference.reshape(-1))
+        try:
+            values = given.read_scores(scores)
+        except InputError:
+            continue
+        assert np.isfinite(values).all()
+        read += 1
+    assert read > 50
+
+
+def wild(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    found: Floats = rng.standard_normal(shape) * 10.0 ** rng.integers(-300, 300, (1, 1))
+    for place in (rng.integers(shape[0]), (slice(None), rng.integers(shape[1])), 0):
+        if rng.random() < 0.2:
+            found[place] = rng.choice([-1.7e308, 1e-308, 0.0, 1.0])
+    return found
+
+
 @pytest.mark.parametrize("reference", [np.ones((LENGTH, CLASSES)), np.tile(np.arange(5.0), (LENGTH, 1))])
 def test_a_reference_that_says_nothing_is_refused(reference: Floats) -> None:
     with pytest.raises(InputError, match="all probes the same"):
