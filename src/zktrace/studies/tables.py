@@ -104,7 +104,7 @@ _ATTACKERS = {
     "features": ("feature matching", "20/20"),
     "deeper": ("feature matching, 34 layers", "19/20"),
     "logits": ("soft labels only", "0/20"),
-    "headless": ("the same, without its head", "-"),
+    "headless": ("soft labels only, without a head", "-"),
     "distances": ("soft labels only, as distances", "-"),
     "pair-logits": ("average of two, soft labels only", "-"),
     "labels": ("no teacher: true labels", "-"),
