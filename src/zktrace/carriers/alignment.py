@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
+from zktrace.readouts import fits
 
 Floats = NDArray[np.float64]
 Method: TypeAlias = Literal["procrustes", "ridge"]
@@ -44,10 +45,12 @@ def align_features(
         raise InputError(f"{len(theirs)} and {len(ours)} anchors: two or more, the same of both")
     if method not in METHODS:
         raise InputError(f"alignment {method!r} is not known; it is one of {', '.join(METHODS)}")
+    if not 0.0 < ridge < np.inf:
+        raise InputError(f"a ridge of {ridge}: must be a positive number")
     origin, target = theirs.mean(axis=0), ours.mean(axis=0)
     theirs, ours = theirs - origin, ours - target
     with np.errstate(all="ignore"):  # what overflows is refused below
-        matrix = _rotation(theirs, ours) if method == "procrustes" else _ridge(theirs, ours, ridge)
+        matrix = _rotation(theirs, ours) if method == "procrustes" else fits.ridge(theirs, ours, pull=ridge)
     if not np.isfinite(matrix).all():
         raise InputError("the suspect's features are too large to be aligned")
     return Map(matrix=matrix, origin=origin, target=target)
@@ -74,18 +77,6 @@ def _rotation(theirs: Floats, ours: Floats) -> Floats:
         inner_left, _, inner_right = np.linalg.svd(free_left.T @ free_right.T)
         turn = turn + free_left @ (inner_left @ inner_right) @ free_right
     return np.asarray(turn, dtype=np.float64)
-
-
-def _ridge(theirs: Floats, ours: Floats, ridge: float) -> Floats:
-    """(X^T X + ridge m v)^-1 X^T Y with v the mean variance of a feature."""
-    if not 0.0 < ridge < np.inf:
-        raise InputError(f"a ridge of {ridge}: must be a positive number")
-    gram = theirs.T @ theirs
-    size = float(np.trace(gram)) / len(gram)
-    if not np.isfinite(gram).all() or not size > 0:
-        return np.full((theirs.shape[1], ours.shape[1]), np.nan if size > 0 else 0.0)
-    gram[np.diag_indices_from(gram)] += ridge * size
-    return np.asarray(np.linalg.solve(gram, theirs.T @ ours), dtype=np.float64)
 
 
 def _checked(whose: str, features: NDArray[np.floating]) -> Floats:

@@ -7,11 +7,11 @@ that the shared model ranks highest at that probe: what it decides is left alone
 carries bits. Every bit stands at r probes and every probe carries r bits, so what a copy says of one image
 and what a student gets wrong of it weigh little in any of them.
 
-d_j is what the suspect's scores at probe j have beyond the shared model's (`differences`): less the affine
-map of these that comes closest, as errors that classes share are to be expected, and as the probes at which
-everything is off. A constant that is added to all scores of one probe is taken out first: no softmax sees it,
-so logits and log-probabilities are read alike. All of it knows the two matrices and no row. A score file is a
-hostile file.
+d_j is what the suspect's scores at probe j have beyond the shared model's (`differences`): the affine map of
+these that comes closest is taken out, and what is left counts less along errors that classes share and at
+probes where everything is off. A constant that is added to all scores of one probe is taken out first: no
+softmax sees it, so logits and log-probabilities are read alike. All of it knows the two matrices and no row.
+A score file is a hostile file.
 """
 
 import hashlib
@@ -27,6 +27,7 @@ from zktrace.errors import InputError, MalformedModel
 from zktrace.models import Limits, ModelState, open_model
 from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Directions, Floats
+from zktrace.readouts.fits import ridge
 
 LABEL: Final = "output"
 SPARED: Final = 3
@@ -159,7 +160,7 @@ def differences(scores: Floats, reference: Floats) -> Floats:
     slope = float((own * wanted).mean())
     left = own - slope * wanted
     if reference.shape[1] <= _FULL:
-        left = _whitened(left - wanted @ _ridge(wanted, left))
+        left = _whitened(left - wanted @ ridge(wanted, left, pull=_PULL))
     sizes = np.linalg.norm(left, axis=1, keepdims=True)
     typical = max(float(np.median(sizes)), _ROUNDING)
     found: Floats = np.copysign(spread, slope) * left / np.sqrt(sizes**2 + typical**2)
@@ -176,14 +177,6 @@ def _standard(scores: Floats, otherwise: str) -> tuple[Floats, float]:
     if not size > 1e-12:
         raise InputError(otherwise)
     return rows / size, size * largest
-
-
-def _ridge(given: Floats, wanted: Floats) -> Floats:
-    """The matrix that takes rows of `given` close to those of `wanted` without being large."""
-    square = given.T @ given
-    pull = _PULL * np.trace(square) / len(square)
-    found: Floats = np.linalg.solve(square + pull * np.eye(len(square)), given.T @ wanted)
-    return found
 
 
 def _whitened(rows: Floats) -> Floats:
