@@ -16,8 +16,8 @@ from zktrace.judge import Policy, judge
 from zktrace.judge.scoring import look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.bindings import readout_digest
 from zktrace.registry.log import Head
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import Dispatch, Investigation, Release, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Case, Readout, trace
@@ -50,7 +50,7 @@ def reader(own: Federation, release: str, reference: np.ndarray | None = None) -
 def released(own: Federation, shared: ModelState, reference: np.ndarray, name: str = "r2") -> Release:
     base = layout(own.custody, "weight", "informed", reference)
     seed = own.custody.direction_seed("weight", name)
-    from zktrace.registry.bindings import directions_commitment
+    from zktrace.registry.readouts import directions_commitment
 
     record = Release(
         name=name,

@@ -17,8 +17,8 @@ from zktrace.judge import STEPS, Judgement, Policy, judge
 from zktrace.judge.scoring import look
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.bindings import readout_digest
 from zktrace.registry.log import Head
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
     CarrierCode,
     Dispatch,

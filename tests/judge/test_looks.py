@@ -14,8 +14,8 @@ from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
 from zktrace.judge import Policy, judge
 from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
-from zktrace.registry.bindings import directions_commitment, readout_digest
 from zktrace.registry.log import Head
+from zktrace.registry.readouts import directions_commitment, readout_digest
 from zktrace.registry.records import Investigation, Layout, Look, Release, planned
 from zktrace.tracing import Attempt, Case, Readout, trace
 

@@ -42,9 +42,9 @@ from zktrace.primitives.canonical import to_json
 from zktrace.primitives.files import write_atomic
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import gather, layer_sizes
-from zktrace.registry.enrolling import enrol
 from zktrace.registry.export import write_export
 from zktrace.registry.log import Head
+from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 from zktrace.report.case import case_html
 from zktrace.report.demo import DemoCase, demo_html
@@ -127,7 +127,7 @@ class Story:
 
     def _enrol(self) -> None:
         for name, key in zip(self._names, self._keys, strict=True):
-            enrol(self._workspace.registry, self._workspace.custody, station=name, public=key.public)
+            self._workspace.enrol(name, Request.make(key, self._workspace.offer))
         self._say(
             f"enrol      {len(self._names)} simulated GNSS stations, each with a post-quantum credential"
         )
@@ -249,6 +249,7 @@ class Story:
             release=RELEASE,
             readouts=[Readout(carrier="weight", values=reader.read(state), reference=reader.reference)],
             budget=BUDGET,
+            requests=self._workspace.request_of,
         )
         evidence = folder / f"case-{number}.zkt.json"
         write_atomic(evidence, case.evidence.to_bytes(), secret=True)

@@ -111,6 +111,7 @@ def trace(
         further=reading.further,
         budget=eps * (not uncertified),
         level=eps,
+        requests=home.request_of,
     )
     given = _given(home, case, source, "--suspect" if scores is None else "--scores")
     path, warnings = _keep(home, case, out, force=force)

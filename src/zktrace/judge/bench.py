@@ -44,7 +44,9 @@ class Bench:
     before: Head | None
     minutes: Minutes
     dossier: Dossier
-    biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, as opened
+    biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed
+    directions: dict[str, bytes] = field(default_factory=dict)  # by carrier: the seed of the directions
+    rows: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (station, carrier): packed, as derived
     stages: dict[tuple[int, str], Look] = field(default_factory=dict)  # (stage counted from 1, carrier)
     read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # what the judge read from the suspect
 

@@ -8,7 +8,9 @@ require_suspect = false                   # the suspect model must be given
 require_shared = false                    # the release's shared model must be given
 require_registry = false                  # an exported registry must be given
 require_before = false                    # a head from before the suspect was known must be given
+require_request = true                    # the accused's own requests to enrol must be in the file
 require_dispatch = true                   # with a registry: the accused must have been sent a copy
+accept_weak_credentials = false           # keys of sets that are only for tests or reproduction
 accept_tamper = true                      # the opposite of a row may accuse its owner
 """
 
@@ -40,7 +42,9 @@ class Policy:
     require_shared: bool = False
     require_registry: bool = False
     require_before: bool = False
+    require_request: bool = True
     require_dispatch: bool = True
+    accept_weak_credentials: bool = False
     accept_tamper: bool = True
 
     def __post_init__(self) -> None:

@@ -4,8 +4,10 @@
 (2) Head and inclusion. The file's head is the judge's, or is extended by it in an exported registry; every
     entry is under the head; the entries are those that are needed and no other. Where an earlier head is
     given, setup, release, enrolments and dispatches of the accused are under that one.
-(3) Openings. Codewords are those of the public keys; rows, biases and directions open the commitments of
-    enrolment, setup and release; readouts have the digests that were claimed and recorded.
+(3) Openings. Codewords are those of the public keys; seeds are those that setup or reservations promised;
+    biases, directions and rows are made from them by the judge, rows with the nonces that the accused proved
+    to have drawn themselves, directions with the log just before the release; readouts have the digests that
+    were claimed and recorded.
 (4) Setup. Codes, carriers, profile and rule fit together; the investigation came after what it is about and
     before its verdict; the looks that were taken, the number of recipients and the level are those on record.
 (5) Readout. The suspect, where given, has the recorded digest, and reading it in the way of the look that

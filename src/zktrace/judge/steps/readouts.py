@@ -61,7 +61,7 @@ def _check_shared(bench: Bench, shared: ModelState) -> None:
         if opening.carrier != "weight":
             bench.minutes.left(f"{opening.carrier}: the reference is not recomputed, reading it takes torch")
             continue
-        projected = _reader(opening, layout).project(shared)
+        projected = _reader(bench.directions[opening.carrier], opening, layout).project(shared)
         scale = float(np.abs(projected).max())
         again = _Again(values=projected, scale=scale, tolerance=READOUT_TOLERANCE)
         _agree(bench, opening.carrier, again, reference, what="shared model")
@@ -87,24 +87,26 @@ def _read_again(bench: Bench, opening: CarrierOpening, layout: Layout) -> _Again
     """The readout as the judge can make it, if it can."""
     suspect, minutes = bench.suspect, bench.minutes
     if opening.carrier == "output" and suspect.scores is not None:
-        return _from_scores(opening, layout, suspect.scores)
+        return _from_scores(bench.directions[opening.carrier], opening, layout, suspect.scores)
     if opening.carrier != "weight" or suspect.model is None:
         minutes.left(f"{opening.carrier}: not recomputed here, reading it takes the probes and torch")
         return None
     if bench.look.alignment == IDENTITY:
-        return _from_scales(opening, layout, suspect.model, READOUT_TOLERANCE)
+        return _from_scales(
+            bench.directions[opening.carrier], opening, layout, suspect.model, READOUT_TOLERANCE
+        )
     if suspect.shared is None:
         minutes.left(
             f"{opening.carrier}: not recomputed, aligning the suspect takes the release's shared model"
         )
         return None
     aligned = align_scales(suspect.model, suspect.shared)
-    return _from_scales(opening, layout, aligned, ALIGNED_TOLERANCE)
+    return _from_scales(bench.directions[opening.carrier], opening, layout, aligned, ALIGNED_TOLERANCE)
 
 
-def _reader(opening: CarrierOpening, layout: Layout) -> WeightReader:
+def _reader(seed: bytes, opening: CarrierOpening, layout: Layout) -> WeightReader:
     return WeightReader(
-        seed=opening.direction_seed,
+        seed=seed,
         length=opening.length,
         layers=layout.layers,
         profile=cast(Profile, layout.profile),
@@ -112,21 +114,21 @@ def _reader(opening: CarrierOpening, layout: Layout) -> WeightReader:
     )
 
 
-def _from_scales(opening: CarrierOpening, layout: Layout, arrays: Arrays, tolerance: float) -> _Again:
+def _from_scales(
+    seed: bytes, opening: CarrierOpening, layout: Layout, arrays: Arrays, tolerance: float
+) -> _Again:
     reference = opening.reference_values()
-    projected = _reader(opening, layout).project(arrays)
+    projected = _reader(seed, opening, layout).project(arrays)
     again = projected if reference is None else projected - reference
     scale = max(float(np.abs(projected).max()), 0.0 if reference is None else float(np.abs(reference).max()))
     return _Again(values=again, scale=scale, tolerance=tolerance)
 
 
-def _from_scores(opening: CarrierOpening, layout: Layout, scores: NDArray[Any]) -> _Again:
+def _from_scores(seed: bytes, opening: CarrierOpening, layout: Layout, scores: NDArray[Any]) -> _Again:
     reference = opening.reference_values()
     if reference is None:
         raise InputError("the output carrier has no reference")
-    reader = OutputReader(
-        seed=opening.direction_seed, length=opening.length, classes=layout.dimension, reference=reference
-    )
+    reader = OutputReader(seed=seed, length=opening.length, classes=layout.dimension, reference=reference)
     scale = float(np.abs(reference).max())
     return _Again(values=reader.read_scores(scores), scale=scale, tolerance=READOUT_TOLERANCE)
 

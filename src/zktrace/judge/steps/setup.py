@@ -85,8 +85,6 @@ def _check_code(bench: Bench, opening: CarrierOpening) -> None:
     code, layout = bench.dossier.setup.code(carrier), bench.dossier.release.layout(carrier)
     if code is None or layout is None:
         minutes.reject(f"{carrier}: not set up")
-    if opening.length != code.length:
-        minutes.reject(f"{carrier}: {opening.length} biases for a code of {code.length} positions")
     scores = layout.dimension if carrier == "output" else 1  # of a position, in the reference
     wanted = 8 * code.length * scores if layout.profile == "informed" else 0
     if len(opening.reference) != wanted:
@@ -94,13 +92,6 @@ def _check_code(bench: Bench, opening: CarrierOpening) -> None:
             f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}, "
             f"{wanted} are needed"
         )
-    width, spare = -(-code.length // 8), -code.length % 8
-    for accused in bench.evidence.accused:
-        row = accused.row(carrier).row
-        if len(row) != width or row[-1] & ((1 << spare) - 1):
-            minutes.reject(
-                f"{accused.station}: {len(row)} bytes are no {carrier} row of {code.length} positions"
-            )
 
 
 def _recount(bench: Bench, export: Sequence[bytes]) -> None:
