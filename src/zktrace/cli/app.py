@@ -23,6 +23,7 @@ from zktrace.cli import (
     data,
     demo,
     dispatch,
+    judge,
     model,
     output,
     probes,
@@ -62,7 +63,7 @@ app.command("attribute")(attribute.attribute)
 app.command("train")(train.train)
 app.command("report")(report.report)
 app.command("trace")(trace.trace)
-app.command("judge")(trace.judge)
+app.command("judge")(judge.judge)
 app.add_typer(study.app, name="study")
 app.command("demo")(demo.demo)
 
