@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from zktrace.carriers.feature import FeatureReader
 from zktrace.carriers.output import OutputModelReader, Support
 from zktrace.errors import InputError
-from zktrace.judge.readers import Project, Readers, Wanted, light_readers
+from zktrace.judge.readers import Project, Wanted, light_readers
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import Arrays
@@ -50,6 +50,3 @@ def _images(state: ModelState, name: str, count: int | None) -> NDArray[np.float
             f"{'some' if count is None else count} are needed"
         )
     return found
-
-
-__all__ = ["Readers", "network_readers"]

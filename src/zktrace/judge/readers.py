@@ -24,10 +24,10 @@ from zktrace.registry.records import Layout
 
 SUM_TOLERANCE: Final = 1e-9  # of the scale: what the order of a float64 sum can move
 ALIGNED_TOLERANCE: Final = 1e-6  # the same, through an alignment
-NETWORK_TOLERANCE: Final = {  # a float32 network on another machine: other kernels, other threads
-    "feature": 1e-4,
-    "output": 1e-2,  # standardising and whitening can make an error of the scores a hundred times as large
-}
+NETWORK_TOLERANCE: Final = (
+    1e-4  # a float32 network by other kernels: 4e-6 was measured between two of torch's
+)
+OUTPUT_TOLERANCE: Final = 1e-3  # a readout of such scores, which standardising and whitening move more: 3e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +43,16 @@ class Wanted:
     @property
     def profile(self) -> Profile:
         return cast(Profile, self.layout.profile)
+
+    @property
+    def tolerance(self) -> float:
+        """Of projections, as a part of the largest."""
+        return SUM_TOLERANCE if self.carrier == "weight" else NETWORK_TOLERANCE
+
+    @property
+    def readout_tolerance(self) -> float:
+        """Of a readout made of them, as a part of `scale`."""
+        return OUTPUT_TOLERANCE if self.carrier == "output" else self.tolerance
 
     def readout(self, projected: Floats, reference: Floats | None) -> Floats:
         """What projections are beyond a reference, as they are scored."""

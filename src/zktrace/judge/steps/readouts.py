@@ -7,13 +7,7 @@ import numpy as np
 
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench, Suspect
-from zktrace.judge.readers import (
-    ALIGNED_TOLERANCE,
-    NETWORK_TOLERANCE,
-    SUM_TOLERANCE,
-    Project,
-    Wanted,
-)
+from zktrace.judge.readers import ALIGNED_TOLERANCE, SUM_TOLERANCE, Project, Wanted
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.directions import Floats
@@ -82,15 +76,13 @@ def _check_carrier(bench: Bench, opening: CarrierOpening, layout: Layout) -> Non
     """
     wanted = _wanted(bench, opening, layout)
     project, claimed = bench.readers(wanted), opening.reference_values()
-    exact = SUM_TOLERANCE if opening.carrier == "weight" else NETWORK_TOLERANCE[opening.carrier]
-    reference = _own_reference(bench, wanted, project, claimed, tolerance=exact)
+    reference = _own_reference(bench, wanted, project, claimed)
     seen = _seen(bench, wanted, project)
     if seen is None:
         return
     again = wanted.readout(seen.projected, claimed)
     scale = wanted.scale(seen.projected, again, claimed)
-    tolerance = exact if seen.tolerance is None else seen.tolerance
-    _agree(bench, wanted, again, opening.values(), allowed=tolerance * scale, what="suspect")
+    _agree(bench, wanted, again, opening.values(), allowed=seen.tolerance * scale, what="suspect")
     bench.read[opening.carrier] = wanted.readout(seen.projected, reference)
     if seen.model:
         bench.recomputed.add(opening.carrier)
@@ -108,7 +100,7 @@ def _wanted(bench: Bench, opening: CarrierOpening, layout: Layout) -> Wanted:
 
 
 def _own_reference(
-    bench: Bench, wanted: Wanted, project: Project | None, claimed: Floats | None, *, tolerance: float
+    bench: Bench, wanted: Wanted, project: Project | None, claimed: Floats | None
 ) -> Floats | None:
     """The reference as the judge reads it from the shared model, or else the claimed one."""
     shared = bench.suspect.shared
@@ -118,7 +110,7 @@ def _own_reference(
         bench.minutes.left(f"{wanted.carrier}: the reference is not recomputed, {_needs(wanted)}")
         return claimed
     own = project(shared)
-    allowed = tolerance * float(np.abs(own).max())
+    allowed = wanted.tolerance * float(np.abs(own).max())
     _agree(bench, wanted, own, claimed, allowed=allowed, what="shared model")
     return own
 
@@ -129,7 +121,7 @@ class _Seen:
 
     projected: Floats
     model: bool  # read from the suspect; else somebody's matrix
-    tolerance: float | None = None  # of this way to read; None: the carrier's own
+    tolerance: float  # of a readout made of it
 
 
 def _seen(bench: Bench, wanted: Wanted, project: Project | None) -> _Seen | None:
@@ -149,7 +141,7 @@ def _seen(bench: Bench, wanted: Wanted, project: Project | None) -> _Seen | None
         return None
     why = _needs(wanted) if project is None else None
     if project is not None and bench.look.alignment == IDENTITY:
-        return _Seen(projected=project(suspect.model), model=True)
+        return _Seen(projected=project(suspect.model), model=True, tolerance=wanted.readout_tolerance)
     if project is not None and carrier == "weight" and suspect.shared is not None:
         aligned = align_scales(suspect.model, suspect.shared)
         return _Seen(projected=project(aligned), model=True, tolerance=ALIGNED_TOLERANCE)
