@@ -112,6 +112,18 @@ def test_a_readout_within_the_rounding_of_a_float_sum_accuses_nobody(own: Federa
     ).named == ("station-3",)
 
 
+def test_a_row_within_the_rounding_of_the_reference_accuses_nobody(own: Federation) -> None:
+    """The suspect is the shared model itself; the reference on record lacks a row in its rounding."""
+    shared = model(1)
+    projected = reader(own, "r2").project(shared)
+    reference = projected - 4e-10 * float(np.abs(projected).max()) * signs(own, 3)
+    released(own, shared, reference)
+    own.registry.add(Dispatch(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
+    case = traced(own, shared, projected - reference, reference)
+    assert case.names == ("station-3",)
+    assert step_of(case, suspect=shared, shared=shared, export=exported(own)) == 7
+
+
 def test_a_reference_made_for_the_suspect_is_found_by_an_earlier_head_or_the_shared_model(
     own: Federation,
 ) -> None:

@@ -24,6 +24,7 @@ from zktrace.cli import (
     demo,
     dispatch,
     enrolment,
+    judge,
     model,
     output,
     probes,
@@ -66,7 +67,7 @@ app.command("attribute")(attribute.attribute)
 app.command("train")(train.train)
 app.command("report")(report.report)
 app.command("trace")(trace.trace)
-app.command("judge")(trace.judge)
+app.command("judge")(judge.judge)
 app.add_typer(study.app, name="study")
 app.command("demo")(demo.demo)
 

@@ -2,12 +2,14 @@
 
     setup          is the first entry and the only one of its kind
     reservation    promises the places that come next
-    enrolment      a new name, a new credential and its codeword, the next row, whose seed was promised
-    release        a new name, the next number, whose seed was promised; carriers that were set up; the root
-                   of the log just before it
+    enrolment      a new name that looks like no other, a new credential and its codeword, the next row, whose
+                   seed was promised
+    release        a new name that looks like no other, the next number, whose seed was promised; carriers
+                   that were set up; the root of the log just before it
     dispatch       to an enrolled station that is not revoked, of a known release
     revocation     of an enrolled station, once
     investigation  of a known release, carriers it has, all stations enrolled so far, a budget that is left
+                   (0: unpaid, leads only; after one of these no further one is paid for)
     verdict        on an investigation without one; names stations it scored; certified only if paid for
 
 Times are what the operator's clock said; the order is that of the log.
@@ -44,6 +46,7 @@ CERTIFIED: Final = ("certified-attribute", "certified-tamper")
 VERDICTS: Final = (*CERTIFIED, "uncertified-lead", "no-certified-evidence")
 BUDGET_BITS: Final = 4096  # of the denominator of all that was spent: sums of hostile fractions stay small
 
+_ALIKE: Final = str.maketrans("01i-.", "oll__")
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -88,6 +91,22 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def look_alike(name: str) -> str:
+    """What names have in common that a reader takes for one: two stations or releases may not share it.
+
+    Small letters for capitals, o for 0, l for 1 and i, _ for - and ., m for rn, w for vv.
+    """
+    return name.casefold().translate(_ALIKE).replace("rn", "m").replace("vv", "w")
+
+
+def _check_new(name: str, taken: dict[str, str], there: str) -> None:
+    """Refused if the name, or one that looks like it, is taken (`taken`: by what they look like)."""
+    other = taken.get(look_alike(name))
+    if other is not None:
+        alike = "" if other == name else f", and {name} looks like it"
+        raise Refused(f"{there.format(other)} already{alike}")
+
+
 class Ledger:
     """The state of a registry after some entries. `apply` raises Refused and then has changed nothing."""
 
@@ -106,6 +125,8 @@ class Ledger:
         self.claims: list[Claim] = []  # by row: what each station added to it
         self.frontier: merkle.Frontier = ()  # of the log
         self._credentials: dict[bytes, str] = {}
+        self._station_looks: dict[str, str] = {}  # what an enrolled name looks like -> the name
+        self._release_looks: dict[str, str] = {}
 
     @property
     def setup(self) -> Setup:
@@ -206,8 +227,7 @@ class Ledger:
 
     def _enrol(self, record: Enrolment, at: str) -> None:
         check_name(record.station, "station")
-        if record.station in self.stations:
-            raise Refused(f"a station {record.station} is enrolled already")
+        _check_new(record.station, self._station_looks, "a station {} is enrolled")
         if record.row != len(self.by_row):
             raise Refused(f"the next row is {len(self.by_row)}, not {record.row}")
         self.offer(PLACE, record.row)
@@ -224,11 +244,11 @@ class Ledger:
         self.by_row.append(record.station)
         self.claims.append(claim_of(record))
         self._credentials[record.public_key] = record.station
+        self._station_looks[look_alike(record.station)] = record.station
 
     def _release(self, record: Release) -> None:
         check_name(record.name, "release")
-        if record.name in self.releases:
-            raise Refused(f"a release {record.name} exists already")
+        _check_new(record.name, self._release_looks, "a release {} exists")
         if record.number != len(self.releases):
             raise Refused(f"the next release is number {len(self.releases)}, not {record.number}")
         self.offer(RELEASE, record.number)
@@ -238,6 +258,7 @@ class Ledger:
             if self.setup.code(layout.carrier) is None:
                 raise Refused(f"the carrier {layout.carrier} was not set up in this registry")
         self.releases[record.name] = (self.size, record)
+        self._release_looks[look_alike(record.name)] = record.name
 
     def _dispatch(self, record: Dispatch) -> None:
         if self.station(record.station).revoked is not None:
