@@ -10,6 +10,7 @@
     │   │   └── MalformedEvidence
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
+    │   ├── WeakParameters        a parameter set for tests or reproduction, where a strong one is due
     │   └── Refused               a file that would be overwritten, a path that is not there
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
@@ -62,6 +63,10 @@ class LimitExceeded(InputError):
 
 class UnknownParameters(InputError):
     """A parameter set this version does not have."""
+
+
+class WeakParameters(InputError):
+    """A parameter set for tests or reproduction, where nobody said that such a one will do."""
 
 
 class Refused(InputError):

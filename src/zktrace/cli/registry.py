@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.credential import AllowWeak, check_strong
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
@@ -108,10 +109,7 @@ def enrol(
     name: Annotated[str, typer.Argument(help="Name of the station.")],
     public: Annotated[Path, typer.Option("--public", help="Its public key.")],
     workspace: WorkspaceFolder = None,
-    allow_test_params: Annotated[
-        bool,
-        typer.Option("--allow-test-params", help="Accept keys of the test-* sets, which anybody can forge."),
-    ] = False,
+    allow_weak_params: AllowWeak = False,
     as_json: Json = False,
 ) -> None:
     """Enrol a station: it gets the next row, and the registry commits to row and credential."""
@@ -121,8 +119,7 @@ def enrol(
     from zktrace.registry.enrolling import enrol as enrol_station
 
     key = PublicKey.from_bytes(read_bounded(public, limit=FILE_LIMIT))
-    if not key.params.secure and not allow_test_params:
-        raise InputError(f"{public}: a key of {key.params.name}, without security (--allow-test-params)")
+    check_strong(str(public), key.params, allowed=allow_weak_params)
     place = workspace_at(workspace)
     index = enrol_station(place.registry, place.custody, station=name, public=key)
     station = place.registry.ledger().station(name)
