@@ -2,14 +2,18 @@
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from zktrace.credentials import DEFAULT
+from zktrace.credentials import DEFAULT, by_name
 from zktrace.credentials.hardness import Instance
-from zktrace.credentials.params import PAPER
+from zktrace.credentials.params import PAPER, names
 from zktrace.errors import InputError
+
+SPEC = (Path(__file__).parents[2] / "docs" / "spec" / "credentials.md").read_text()
 
 # PyPI cryptographic-estimators 2.1.1, SDProblem(n, k, w): log2 of bit operations, its own number of solutions
 ESTIMATOR = {
@@ -113,3 +117,27 @@ def test_the_smallest_and_the_largest_instances_have_figures() -> None:
     for found in (instance(2, 1, 1), instance(64, 1, 1), instance(1 << 16, 1 << 15, 7000)):
         assert math.isfinite(found.prange)
         assert math.isfinite(found.stern.bits)
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip(" `") for cell in line.strip("|\n").split("|")]
+
+
+def test_the_specification_lists_every_set_as_it_is() -> None:
+    rows = [cells(line) for line in re.findall(r"^\| `.*-.*` \| \d+ \|.*$", SPEC, re.MULTILINE)]
+    listed = [
+        (p.name, str(p.length), str(p.secret), str(p.weight), str(p.rounds), p.standing.value)
+        for p in map(by_name, names())
+    ]
+    assert [tuple(row[:6]) for row in rows] == listed
+
+
+def test_the_specification_prints_the_calculators_figures() -> None:
+    rows = [cells(line) for line in re.findall(r"^\| \d+, \d+, \d+ \|.*$", SPEC, re.MULTILINE)]
+    assert len(rows) == 2
+    for shape, witnesses, distance, *work, _ in rows:
+        found = instance(*map(int, shape.split(", ")))
+        assert float(witnesses.removeprefix("2^")) == math.ceil(10 * found.log2_witnesses) / 10
+        assert int(distance) == found.distance
+        bits = (found.prange, found.stern.bits, found.stern_one_solution.bits)
+        assert [float(each) for each in work] == [math.floor(10 * each) / 10 for each in bits]
