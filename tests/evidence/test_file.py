@@ -180,9 +180,9 @@ def crowded(first: int, later: int) -> Evidence:
 def test_judging_is_bounded_by_stages_and_rows_too() -> None:
     for first, later, fits in (
         (1, 15, True),
-        (1000, 0, True),
-        (300, 1, True),
-        (400, 1, False),
+        (256, 0, True),
+        (200, 3, True),
+        (200, 4, False),
         (150, 7, False),
     ):
         evidence = crowded(first, later)

@@ -18,13 +18,13 @@ from tracing.small import Federation, federation
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft
 from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
-from zktrace.evidence import Evidence, LookClaim, Naming, Stage
+from zktrace.evidence import Evidence, Findings, LookClaim, Naming, SeedOpening, Stage
 from zktrace.judge import STEPS, Policy, judge
 from zktrace.judge.scoring import Look, look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import Dispatch, Enrolment, Investigation, Release, Setup, planned
+from zktrace.registry.records import PLACE, Dispatch, Enrolment, Investigation, Release, Setup, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Case
 
@@ -127,8 +127,8 @@ def hidden_row() -> Broken:
 
 def staged(case: Case, own: Federation, number: int, taken: list[str], name: str) -> Stage:
     """A stage that names one station, with the numbers that it has there."""
-    code = own.custody.code("weight")
-    rows = {each.station: each.rows[0].row for each in case.evidence.accused}
+    code = own.code("weight")
+    rows = {name: own.row("weight", own.registry.ledger().station(name).enrolment.row) for name in case.names}
     out = (
         np.array([np.frombuffer(rows[each], np.uint8) for each in taken])
         if taken
@@ -166,8 +166,8 @@ def below_the_threshold() -> Broken:
     own, case = honest()
     values = case.evidence.carriers[0].values()
     weak = 0.1 * values + np.random.default_rng(5).standard_normal(len(values))
-    found = soft(weak, own.custody.code("weight").biases)
-    score = Look(coefficients=found).score(case.evidence.accused[0].rows[0].row)
+    found = soft(weak, own.code("weight").biases)
+    score = Look(coefficients=found).score(own.row("weight", 2))
     claims = (replace(case.evidence.findings.carriers[0], readout=readout_digest(weak)),)
     naming = (replace(case.evidence.findings.stages[0].named[0], score=score),)
     own_one = own_certificate(
@@ -185,6 +185,37 @@ def below_the_threshold() -> Broken:
         findings=replace(case.evidence.findings, looks=(LookClaim(carriers=claims),), stages=stages),
     )
     return log(evidence=forged)
+
+
+def overspent() -> Broken:
+    """An investigation that spends more than the setup allows all of them: no ledger would take it."""
+    own = federation(budget=Fraction(1, 2000))
+    case = own.trace((2,), budget=Fraction(1, 2000))
+    spent = replace(the(own, case, Investigation), budget=Fraction(1, 1000))
+    forged = replace(case.evidence, findings=restated_level(own, case, Fraction(1, 1000)))
+    data, head, _ = relogged(own, case, spent, evidence=forged)
+    return data, head, {}
+
+
+def restated_level(own: Federation, case: Case, level: Fraction) -> Findings:
+    """The findings as they would be at another level."""
+    other = federation(budget=Fraction(1, 2)).trace((2,), budget=level)
+    assert other.names == case.names
+    return other.evidence.findings
+
+
+def accused(**changes: object) -> Evidence:
+    evidence = honest()[1].evidence
+    return replace(evidence, accused=(replace(evidence.accused[0], **changes),))  # type: ignore[arg-type]
+
+
+def opened(name: str, place: int, **changes: object) -> Evidence:
+    """Another seed in the place of the accused's, with the proof that it has."""
+    own, case = honest()
+    found = own.custody.opened(own.registry.ledger().offer(PLACE, place).promise, name, place)
+    opening = SeedOpening(seed=found.seed, others=found.others, path=found.path)
+    row = replace(case.evidence.accused[0].rows[0], opening=replace(opening, **changes))  # type: ignore[arg-type]
+    return accused(rows=(row,))
 
 
 def unpaid() -> Broken:
@@ -286,16 +317,29 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: file(export=export(), before=Head(size=honest()[1].place, root=bytes(32))),
     ),
     "3.1": (another_codeword,),
-    "3.2": (lambda: log(record(Enrolment, commitments=(("weight", bytes(32)),))),),
+    "3.2": (
+        lambda: log(record(Enrolment, nonce=bytes(32))),
+        lambda: log(record(Enrolment, request=bytes(32))),
+        lambda: log(record(Setup, budget=Fraction(1, 3))),
+        lambda: file(accused(request=b"")),
+    ),
     "3.3": (
         lambda: log(coded(biases=bytes(32))),
-        lambda: log(laid_out(directions=bytes(32))),
+        lambda: file(carrier(biases=bytes(32))),
     ),
-    "3.4": (
+    "3.4": (lambda: file(opened("weight", 3)), lambda: file(opened("weight", 2, seed=bytes(32)))),
+    "3.5": (
+        lambda: log(record(Release, number=1)),
+        lambda: file(replace(honest()[1].evidence, past=())),
+    ),
+    "3.6": (
         lambda: log(laid_out(reference=hashlib.sha256(b"").digest())),
         lambda: file(carrier(reference=b"")),
     ),
-    "3.5": (lambda: file(carrier(readout=np.ones(128).astype(">f8").tobytes())),),
+    "3.7": (
+        lambda: file(carrier(readout=np.ones(128).astype(">f8").tobytes())),
+        lambda: log(coded(length=256)),
+    ),
     "4.1": (
         lambda: log(record(Enrolment, station="<b>"), evidence=renamed(honest()[1], {"station-2": "<b>"})),
         lambda: log(record(Release, name="r 1")),
@@ -315,7 +359,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: log(record(Investigation, release="r7")),
         lambda: log(record(Investigation, rule="paper")),
     ),
-    "4.6": (lambda: log(coded(length=256)), lambda: log(laid_out(profile="paper"))),
+    "4.6": (lambda: log(laid_out(profile="paper")),),
     "4.7": (lambda: log(evidence=findings(level=Fraction(1, 7))),),
     "4.8": (
         lambda: recounted(record(Investigation, recipients=4)),
@@ -335,7 +379,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
     "7.2": (below_the_threshold,),
     "7.3": (kept_for_later,),
     "7.4": (hidden_row,),
-    "8.1": (lambda: log(record(Setup, budget=Fraction(1, 10_000))),),
+    "8.1": (overspent,),
     "8.2": (unpaid,),
     "8.3": (lambda: policy(max_budget=Fraction(1, 2000)),),
     "8.4": (lambda: policy(max_total_budget=Fraction(1, 3)),),

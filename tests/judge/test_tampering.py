@@ -14,7 +14,7 @@ import pytest
 
 from judge.test_looks import disguised, queried
 from tracing.small import Federation, federation
-from zktrace.errors import Error, EvidenceRejected, MalformedEvidence
+from zktrace.errors import CannotTell, Error, EvidenceRejected, MalformedEvidence
 from zktrace.judge import STEPS, Policy, judge
 from zktrace.registry.log import Head
 
@@ -99,6 +99,8 @@ def verdict_on(data: bytes, head: Head) -> int | None:
         judge(data, head=head, policy=EASY)
     except MalformedEvidence:
         return 1
+    except CannotTell:
+        return 2
     except EvidenceRejected as error:
         assert error.step in STEPS
         assert str(error).startswith(f"step {error.step}, ")

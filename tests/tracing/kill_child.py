@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def investigate(own: Federation, database: Path, out: Path, moment: tuple[str, i
     """What the child does: all of it, with a connection of its own."""
     registry = Mortal(SqlStore.of_file(database))
     registry.moment = moment
-    fresh = Federation(registry=registry, custody=own.custody, release=own.release, references=own.references)
+    fresh = replace(own, registry=registry)
     case = fresh.trace((1,), budget=BUDGET)
     write_atomic(out, case.evidence.to_bytes(), secret=True)
 
@@ -74,7 +75,7 @@ def main(folder: Path, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     database = folder / "registry.db"
     own = federation(stations=3, length=64, registry=opened(database))
-    own.custody.code("weight").biases  # noqa: B018  drawn once, for all children
+    own.code("weight").biases  # noqa: B018  drawn once, for all children
     begin = time.perf_counter()
     investigate(own, database, folder / "first.json")
     whole = time.perf_counter() - begin

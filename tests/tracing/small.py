@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 
@@ -23,6 +24,7 @@ from zktrace.tracing import Case, Readout, trace
 
 Floats = NDArray[np.float64]
 LAYERS = (24, 40)
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SUSPECT = hashlib.sha256(b"suspect").digest()
 
 
@@ -130,12 +132,9 @@ def federation(
     """A registry with everybody enrolled and one release."""
     shapes = tuple(CodeShape(carrier=each, length=length, colluders=2) for each in carriers)
     custody = Custody(key=CodeKey.generate(entropy=seeded(seed)), shapes=shapes)
-    registry = registry or Registry(MemoryStore())
-    registry.add(custody.setup(title="test", budget=budget, places=max(stations, 1), releases=2))
-    requests = {}
-    for i in range(stations):
-        requests[f"station-{i}"] = asked = request(i, registry.ledger().offer(PLACE, i).digest)
-        registry.add(enrolment(f"station-{i}", i, asked, bits=registry.ledger().setup.identity_bits))
+    registry = registry or Registry(MemoryStore(), clock=lambda: NOON)
+    registry.add(custody.setup(title="test", budget=budget, places=stations + 1, releases=4))
+    requests = {f"station-{i}": add_station(registry, i) for i in range(stations)}
     rng = np.random.default_rng(7)
     references = {each: rng.standard_normal(length) for each in carriers}
     made = Federation(
@@ -147,6 +146,13 @@ def federation(
     )
     layouts = [layout(each, profile, references[each]) for each in carriers]
     return replace(made, release=made.add_release("r1", hashlib.sha256(b"shared").digest(), layouts))
+
+
+def add_station(registry: Registry, i: int) -> Request:
+    ledger = registry.ledger()
+    asked = request(i, ledger.offer(PLACE, i).digest)
+    registry.add(enrolment(f"station-{i}", i, asked, bits=ledger.setup.identity_bits))
+    return asked
 
 
 def layout(carrier: str, profile: str, reference: Floats, *, layers: tuple[int, ...] = LAYERS) -> Layout:
