@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,16 @@ def test_a_page_of_a_rejected_case(case: str, capsys: pytest.CaptureFixture[str]
     assert text.count("Not reached.") == 4
     assert "the suspect given has the digest" in text
     capsys.readouterr()
+
+
+def test_probes_need_torch_and_must_be_the_release_s(
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["judge", "case.zkt.json", "--head", case, "--probes", "../shared.safetensors"]
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "zktrace.dispatch.judging", None)
+        assert run(command) == 2
+        assert "pip install 'zktrace[learn]'" in capsys.readouterr().err
+    pytest.importorskip("torch", reason="torch is not installed")
+    assert run(command) == 1
+    assert "the probes given have the digest" in capsys.readouterr().err

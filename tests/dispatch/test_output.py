@@ -29,6 +29,7 @@ from zktrace.dispatch.releases import (
 )
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
 from zktrace.judge import Judgement, Policy, judge
+from zktrace.judge.readers import Wanted
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, open_model, save_model
@@ -258,6 +259,37 @@ def test_a_judge_with_the_probes_reads_the_network_again(made: Workspace) -> Non
             judged(suspect, **given)
     with pytest.raises(EvidenceRejected, match=r"step 5.*probes given"):
         judged(suspect, probes=[folder.shared()], readers=network_readers)
+
+
+@pytest.mark.parametrize("carrier", ["feature", "output"])
+def test_probes_on_record_that_are_no_images_are_refused(made: Workspace, carrier: str) -> None:
+    layout = made.registry.ledger().release("r1").layout(carrier)
+    assert layout is not None
+    images = np.zeros((128, 3, 8, 8), np.float32)
+    for arrays in (
+        {"a": images},
+        {"probes": np.zeros((), np.float32)},
+        {"probes": images[:5]},
+        {"probes": np.zeros(128, np.float32), "support": images, "labels": np.arange(128)},
+        *(
+            [
+                {"probes": images, "support": images},
+                {"probes": images, "support": images, "labels": np.arange(128)},
+                {"probes": images, "support": images, "labels": np.zeros((), np.int64)},
+            ]
+            if carrier == "output"
+            else []
+        ),
+    ):
+        wanted = Wanted(
+            carrier=carrier,
+            seed=bytes(32),
+            length=128,
+            layout=layout,
+            probes=ModelState.from_arrays(arrays),
+        )
+        with pytest.raises(InputError):
+            network_readers(wanted)
 
 
 def test_a_student_of_another_shape_is_read_where_it_can_be(made: Workspace) -> None:

@@ -1,5 +1,6 @@
 """Policy files: small, exact, and no key is ignored."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -70,3 +71,16 @@ def test_what_is_not_a_policy_is_refused(text: str) -> None:
 def test_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(InputError, match="policy"):
         Policy.from_toml(b"\xff\xfe")
+
+
+def test_the_documentation_has_the_default_and_the_strictest_policy() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text()
+    default, strict = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert Policy.from_toml(default.encode()) == DEFAULT_POLICY
+    assert [line.split(" =")[0] for line in default.splitlines()] == [
+        name for name, _ in DEFAULT_POLICY.rows()
+    ]
+    found = dict(Policy.from_toml(strict.encode()).rows())
+    assert {found[name] for name in found if name.startswith("require_")} == {"true"}
+    assert {found[name] for name in found if name.startswith("accept_")} == {"false"}
+    assert Policy.from_toml(strict.encode()).max_total_budget == Fraction(1, 100)

@@ -20,7 +20,7 @@ from zktrace.certificates.adjudicate import Verdict as Verdicts
 from zktrace.errors import Refused
 from zktrace.primitives import merkle
 from zktrace.registry.enrolling import enrolment as enrolment_of
-from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger, claim_of
+from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger, claim_of, look_alike
 from zktrace.registry.records import PLACE, RELEASE, Enrolment, Entry, Record, record_digest
 
 AT = "2026-01-31T12:00:00Z"
@@ -95,6 +95,31 @@ def test_an_empty_ledger_has_no_setup() -> None:
 
 def test_there_is_one_setup() -> None:
     refuse(folded(setup()), setup(), "one setup")
+
+
+@pytest.mark.parametrize("name", ["Alpha", "ALPHA", "a1pha", "aIpha", "aipha"])
+def test_a_name_that_looks_like_an_enrolled_one_is_refused(name: str) -> None:
+    other = CUSTODY.enrolment(setup(), station=name, row=2, public=public_key("another"))
+    refuse(begun(), other, f"a station alpha is enrolled already, and {name} looks like it")
+    refuse(begun(), release("V1"), "a release v1 exists already, and V1 looks like it")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("Station-1", "station_l", True),
+        ("stati0n.I", "station-1", True),
+        ("barn", "bam", True),
+        ("vvest", "west", True),
+        ("a.b", "a-b", True),
+        ("station-1", "station-10", False),
+        ("station1", "station-1", False),
+        ("alpha", "alphA2", False),
+        ("s5", "ss", False),
+    ],
+)
+def test_what_looks_alike(one: str, other: str, alike: bool) -> None:
+    assert (look_alike(one) == look_alike(other)) is alike
 
 
 @pytest.mark.parametrize("row", [0, 1, 3])

@@ -44,9 +44,8 @@ def _scores(wanted: Wanted, queries: ModelState) -> Project:
 
 def _images(state: ModelState, name: str, count: int | None) -> NDArray[np.float32]:
     found = state.get(name)
-    if found is None or (count is not None and len(found) != count):
-        raise InputError(
-            f"the probes given have {'no' if found is None else len(found)} {name}, "
-            f"{'some' if count is None else count} are needed"
-        )
+    if found is None or found.ndim != 4 or len(found) != (len(found) if count is None else count):
+        wanted = "images" if count is None else f"{count} images"
+        shape = "none" if found is None else f"of shape {found.shape}"
+        raise InputError(f"the {name} given are {shape}, {wanted} are needed")
     return found

@@ -28,6 +28,9 @@ class Heads:
 def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
     """The entries of the file are in the log of the judge's head."""
     theirs = Head.from_text(evidence.head)
+    for each in evidence.entries:
+        Inclusion(index=each.index, size=theirs.size, path=each.path).verify(each.entry, theirs)
+    minutes.saw(f"{len(evidence.entries)} entries are in the log of {theirs.size} under the file's head")
     if heads.export is not None and not _under(heads.export, heads.own):
         minutes.reject(
             f"the exported registry of {len(heads.export)} entries is not under the judge's head "
@@ -43,9 +46,6 @@ def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
     else:
         how = _link(theirs, (heads.own,), heads, minutes, what="the evidence's head")
         minutes.saw(f"the judge's head of {heads.own.size} entries extends the evidence's, by {how}")
-    for each in evidence.entries:
-        Inclusion(index=each.index, size=theirs.size, path=each.path).verify(each.entry, theirs)
-    minutes.saw(f"{len(evidence.entries)} entries are in the log of {theirs.size} under the head")
 
 
 def check_before(evidence: Evidence, dossier: Dossier, heads: Heads, minutes: Minutes) -> None:

@@ -33,5 +33,6 @@ def check_verdict(bench: Bench) -> None:
     if findings.verdict in CERTIFIED:
         minutes.left("that nobody else was beyond a threshold: no other row is opened")
         minutes.left(
-            "that whoever shaped the suspect knew nothing of an innocent's row: an assumption, A5(a)"
+            "that whoever shaped the suspect knew nothing of an innocent's row: an assumption, A5(a); "
+            "whoever knows a row, the operator too, can write it"
         )
