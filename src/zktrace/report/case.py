@@ -265,6 +265,13 @@ def _carrier(part: CarrierSection) -> Html:
     )
 
 
+def case_figure(case: CaseReport) -> Html:
+    """The scores of the first carrier against their thresholds: a case at a glance."""
+    part = case.carriers[0]
+    drawn = _highest(part.scores)
+    return score_figure(part, drawn, len(part.scores) - len(drawn))
+
+
 def _highest(scores: Sequence[StationScore]) -> list[StationScore]:
     """At most DRAWN of them, the named and the highest, in the order of the roster."""
     if len(scores) <= DRAWN:
@@ -330,7 +337,8 @@ def _score_words(part: CarrierSection, left_out: int, *, crowd: bool) -> str:
             "The hill shows how the score of any innocent station is spread, by the law of the code."
         )
     if part.others:
-        words.append(f"Not shown: the scores of {part.others} other stations, which would give rows away.")
+        whose = f"{part.others} other stations" if part.scores else f"the {part.others} stations"
+        words.append(f"Not shown: the scores of {whose}, which would give rows away.")
     if left_out:
         words.append(f"{left_out} further stations with lower scores are not drawn.")
     return " ".join(words)

@@ -353,6 +353,31 @@ def _value_scale(
     return Scale(low=low, high=high, start=start, stop=stop)
 
 
+def steps_plot(steps: Sequence[str], *, failed: int | None, title: str, description: str) -> Html:
+    """Steps in their order: those passed with a tick, the one that failed (counted from 1) with a cross."""
+    left, top, side = 8.0, 26.0, 34.0
+    pitch = (WIDTH - 2 * left - side) / max(1, len(steps) - 1)
+    parts: list[Html] = [label(left, 13, title, class_="strong")]
+    for number in range(1, len(steps) + 1):
+        x = round(left + (number - 1) * min(pitch, side + 14), 2)
+        done, bad = failed is None or number < failed, number == failed
+        colour = "var(--green)" if done else "var(--orange)" if bad else "var(--line)"
+        box = {"x": x, "y": top, "width": side, "height": side, "rx": 5}
+        parts.append(
+            tag("rect", tag("title", steps[number - 1]), **box, fill="none", stroke=colour, stroke_width=1.6)
+        )
+        strokes = ((9, 18, 15, 24, 26, 11),) if done else ((10, 10, 24, 24), (24, 10, 10, 24)) if bad else ()
+        for stroke in strokes:
+            points = " ".join(
+                f"{x + dx:g},{top + dy:g}" for dx, dy in zip(stroke[::2], stroke[1::2], strict=True)
+            )
+            parts.append(tag("polyline", points=Html(points), fill="none", stroke=colour, stroke_width=2.6))
+        parts.append(label(x + side / 2, top + side + 15, str(number), anchor="middle"))
+    said = "all steps passed" if failed is None else f"step {failed}, {steps[failed - 1]}"
+    parts.append(label(left, top + side + 36, said))
+    return picture(top + side + 44, *parts, title=title, description=description)
+
+
 def histogram(values: Sequence[float], *, title: str, description: str, x_label: str, bins: int = 32) -> Html:
     """How many values fall where. Bars below zero are hollow, so that the sign shows without colour."""
     left, right, top, bottom, height = 46.0, WIDTH - 14, 26.0, 206.0, 246.0

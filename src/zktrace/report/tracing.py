@@ -23,7 +23,6 @@ from zktrace.report.case import (
 )
 from zktrace.tracing.case import CarrierTable, Case, Named
 from zktrace.tracing.words import (
-    ASSUMPTION,
     NOT_PROVED,
     NOTHING_MEANS,
     SCORES_ARE_SECRETS,
@@ -99,7 +98,6 @@ def report_of(
             ("stations scored", str(case.investigation.recipients)),
             ("looks on record beforehand, with their shares of the budget", planned_looks(case)),
             ("rule", f"{case.investigation.rule}: {_RULES[case.investigation.rule]}"),
-            ("assumption", f"{ASSUMPTION[0].upper()}{ASSUMPTION[1:]}."),
         ),
         note=note,
         warning=_KEEP if all_scores else "",
