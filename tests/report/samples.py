@@ -17,7 +17,10 @@ from zktrace.report.case import (
     Recheck,
     RegistryProof,
     StationScore,
+    case_figure,
 )
+from zktrace.report.demo import DemoCase
+from zktrace.report.svg import figure, steps_plot
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -136,6 +139,30 @@ def case(
         facts=(("release", "spring"), ("examined", "2026-11-15 22:00 UTC"), ("zktrace", "0.1.0")),
         note="The stations of this case are simulated.",
     )
+
+
+def demo() -> list[DemoCase]:
+    """A traced case, and a forgery that a judge rejects at the second of three steps."""
+    strip = steps_plot(
+        ("format", "openings", "verdict"), failed=2, title="Steps", description="Two of three."
+    )
+    return [
+        DemoCase(
+            case="one leaked copy",
+            expected="station-03",
+            happened="certified: station-03's copy",
+            ok=True,
+            figure=case_figure(case()),
+            page="cases/case-1.html",
+        ),
+        DemoCase(
+            case="judge: another row",
+            expected="rejected",
+            happened=f"rejected, step 2, openings: the row opens {'ab' * 32}, enrolled was {'cd' * 32}",
+            ok=False,
+            figure=figure(strip, caption="It ended at step 2."),
+        ),
+    ]
 
 
 def attribution(*, stations: int = 10, names: tuple[str, ...] = ()) -> AttributionReport:

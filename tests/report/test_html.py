@@ -17,6 +17,7 @@ from zktrace.errors import InputError, MalformedFile
 from zktrace.report import numbers
 from zktrace.report.attribution import attribution_html
 from zktrace.report.case import DRAWN, CarrierSection, StationScore, case_html, headline
+from zktrace.report.demo import demo_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
 from zktrace.report.svg import span, ticks
@@ -95,6 +96,17 @@ def test_a_hostile_run_stays_text(tmp_path: Path) -> None:
         folder = samples.run_folder(tmp_path / str(number), rounds=4, reason=name)
         shown = parsed(training_html(read_run(folder)))
         assert any("Absent and excluded" in words for words in shown.words)
+
+
+def test_a_demo_has_a_tick_or_a_cross_a_picture_and_short_digests() -> None:
+    document = demo_html(samples.demo(), head="h", reports={"a run": "run/report.html"}, evidence={})
+    main = document.partition("<main>")[2]
+    assert (main.count("\N{CHECK MARK}"), main.count("\N{BALLOT X}")) == (2, 2)
+    assert main.count("<figure>") == 2
+    assert f'title="{"ab" * 32}" class="short">abababab…abababab</code>' in main
+    assert "ab" * 32 + "<" not in main
+    assert '<a href="run/report.html">a run</a>' in main
+    assert main.count('href="cases/case-1.html"') == 3  # table, picture, reports
 
 
 @settings(max_examples=25)
@@ -193,7 +205,7 @@ def test_a_headline_names_the_stations() -> None:
     base = samples.case()
     one = replace(base, named=base.named[:1] * 2)  # on two carriers
     assert headline(one) == "Certified: <bdi>station-03</bdi>&#x27;s copy"
-    crowd = tuple(replace(base.named[0], station=f"s{i}") for i in range(30))
+    crowd = tuple(replace(base.named[0], station=f"s{i:02d}") for i in range(30))
     said = re.sub("<[^>]*>", "", headline(replace(base, named=crowd)))
     assert said.endswith("s10, s11 and 18 more, listed below")
 

@@ -1,7 +1,6 @@
 """An investigation: on record before it looks, paid for, everybody scored, nobody framed."""
 
 import os
-import re
 import subprocess
 from dataclasses import replace
 from fractions import Fraction
@@ -220,7 +219,7 @@ def _state(gamma: np.ndarray, layers: tuple[int, ...]) -> dict[str, np.ndarray]:
 
 def test_a_certified_verdict_says_who_on_what_how_sure_and_what_not() -> None:
     text = explain(federation().trace((1, 3)))
-    assert re.match(r"CERTIFIED: the copies of station-[13] and station-[13]\.\n", text)
+    assert text.startswith("CERTIFIED: the copies of station-1 and station-3.\n")
     assert "carries the secret marks of the copies that were made for station-" in text
     for part in ("weight carrier, score", "at most 1/1000 (0.001)", "secret row (assumption A5a)"):
         assert part in text

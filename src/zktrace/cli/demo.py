@@ -40,7 +40,10 @@ def demo(
     if as_json:
         emit(facts, as_json=True, text="")
     else:
-        ended = "Everything happened as expected." if not wrong else f"{len(wrong)} cases ended otherwise."
+        total = len(story.outcomes)
+        ended = (
+            f"{len(wrong)} of {total} cases ended otherwise." if wrong else "Everything happened as expected."
+        )
         tell(f"\n{story.table()}\n")
         tell(ended, strong=True)
         say(f"report  {story.report}")

@@ -5,6 +5,7 @@ operating system, as an operator's is.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -65,6 +66,7 @@ PRESET: Final = "demo"
 PRESENCE: Final = 2.0**-20  # chance that a model without the mark passes for one with it
 _FINETUNING: Final = 30  # episodes of the attacker
 _TRUNCATED: Final = 8  # bits
+_DIGEST: Final = re.compile("([0-9a-f]{8})[0-9a-f]{32,}")  # the report has the whole of it
 _ALLOWED: Final = 3.0  # points of accuracy that a copy may cost on average
 _DISPUTE: Final = ("the model holds the codeword of this credential", "the speaker holds its secret key")
 
@@ -384,7 +386,7 @@ class Story:
         for each in self.outcomes:
             lines.append(f"{sign(each.ok):<2} {each.case}")
             lines.append(f"     expected: {each.expected}")
-            lines.append(f"     happened: {each.happened}")
+            lines.append("     happened: " + _DIGEST.sub(r"\1...", each.happened))
         return "\n".join(lines)
 
 

@@ -220,7 +220,7 @@ def _verdict(case: CaseReport) -> Html:
 
 def headline(case: CaseReport) -> Html:
     """The verdict in a few words, with the names of those it is about."""
-    stations = tuple(dict.fromkeys(each.station for each in case.named))
+    stations = sorted({each.station for each in case.named})
     match case.verdict:
         case "certified-attribute":
             return join(("Certified: ", _copies(stations)))

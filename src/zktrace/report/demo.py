@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zktrace.report.html import Child, Html, code, digest, join, section, table, tag
+from zktrace.report.html import Child, Html, code, digest, join, section, table, tag, with_digests
 from zktrace.report.page import page
 
 TICK: Final = "\N{CHECK MARK}"
@@ -43,15 +43,20 @@ def demo_html(
 ) -> str:
     """The whole document. `reports` and `evidence`: further files, address by title."""
     wrong = sum(not each.ok for each in cases)
-    verdict = "Everything happened as expected." if not wrong else f"{wrong} cases ended other than expected."
-    rows = [(_sign(each.ok), _title(each), each.expected, each.happened) for each in cases]
+    verdict = (
+        "Everything happened as expected." if not wrong else f"{wrong} of {len(cases)} cases ended otherwise."
+    )
+    rows = [
+        (join((_sign(each.ok), " ", _title(each))), each.expected, with_digests(each.happened))
+        for each in cases
+    ]
     links = {each.case: each.page for each in cases if each.page}
     body = join(
         (
             section(
                 "Cases",
                 tag("p", verdict),
-                table(("", "case", "expected", "happened"), rows, caption="Expected and happened"),
+                table(("case", "expected", "happened"), rows, caption="Expected and happened"),
             ),
             section("Pictures", tag("div", *(_picture(each) for each in cases), class_="plots")),
             section(
@@ -79,7 +84,12 @@ def _title(each: DemoCase) -> Child:
 
 
 def _picture(each: DemoCase) -> Html:
-    return tag("article", tag("h3", _sign(each.ok), " ", _title(each)), tag("p", each.happened), each.figure)
+    return tag(
+        "article",
+        tag("h3", _sign(each.ok), " ", _title(each)),
+        tag("p", with_digests(each.happened)),
+        each.figure,
+    )
 
 
 def _links(files: Mapping[str, str]) -> Html:

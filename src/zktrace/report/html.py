@@ -1,6 +1,7 @@
 """HTML as values: what is not `Html` already is escaped, so text from outside cannot become markup."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -68,6 +69,12 @@ def digest(value: str, *, keep: int = 8) -> Html:
     if len(rest) <= 2 * keep + 1:
         return code(value)
     return tag("code", f"{before}{colon}{rest[:keep]}…{rest[-keep:]}", title=value, class_="short")
+
+
+def with_digests(value: str) -> Html:
+    """A sentence whose digests are shortened, each with the whole of it on hover."""
+    parts = re.split(r"([0-9a-f]{40,})", value)
+    return join(digest(part) if number % 2 else part for number, part in enumerate(parts))
 
 
 def table(

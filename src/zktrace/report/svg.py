@@ -373,9 +373,7 @@ def steps_plot(steps: Sequence[str], *, failed: int | None, title: str, descript
             )
             parts.append(tag("polyline", points=Html(points), fill="none", stroke=colour, stroke_width=2.6))
         parts.append(label(x + side / 2, top + side + 15, str(number), anchor="middle"))
-    said = "all steps passed" if failed is None else f"step {failed}, {steps[failed - 1]}"
-    parts.append(label(left, top + side + 36, said))
-    return picture(top + side + 44, *parts, title=title, description=description)
+    return picture(top + side + 22, *parts, title=title, description=description)
 
 
 def histogram(values: Sequence[float], *, title: str, description: str, x_label: str, bins: int = 32) -> Html:

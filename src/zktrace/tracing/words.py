@@ -53,7 +53,7 @@ _PLAINLY: Final = {
 
 def explain(case: Case, *, all_scores: bool = False) -> str:
     """The verdict, for the operator; the first line is its headline. Lines are as long as they come."""
-    lines = [_HEADLINES[case.verdict].format(copies=copies_of(case.names)), "", plainly(case)]
+    lines = [_HEADLINES[case.verdict].format(copies=copies_of(sorted(case.names))), "", plainly(case)]
     lines += [f"  {_on_what(each)}" for each in case.named]
     if all_scores:
         lines += [
@@ -71,9 +71,13 @@ def explain(case: Case, *, all_scores: bool = False) -> str:
 
 def plainly(case: Case, suspect: str = "the suspect") -> str:
     """What was found, in one sentence for anybody."""
-    many = len(case.names) > 1
-    marks = "the secret marks of the copies that were" if many else "the secret mark of the copy that was"
-    told = f"{marks} made for {listing(case.names)} and for no other station" if case.names else ""
+    names = sorted(case.names)
+    marks = (
+        "the secret marks of the copies that were"
+        if len(names) > 1
+        else "the secret mark of the copy that was"
+    )
+    told = f"{marks} made for {listing(names)} and for no other station" if names else ""
     said = _PLAINLY[case.verdict].format(suspect=suspect, marks=told)
     return said[0].upper() + said[1:] if suspect[:4] == "the " else said
 
