@@ -22,7 +22,8 @@ os.dup2(copies[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 _CUT = """[...document.querySelectorAll("main *")].filter(
-  each => getComputedStyle(each).overflowX != "visible" && each.scrollWidth > each.clientWidth + 1).map(each => each.className || each.tagName).join(" ")"""
+  each => getComputedStyle(each).overflowX != "visible" && each.scrollWidth > each.clientWidth + 1
+).map(each => each.className || each.tagName).join(" ")"""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 
 

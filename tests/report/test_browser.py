@@ -75,7 +75,7 @@ def test_the_check_sees_what_it_should(chromium: browser.Browser, tmp_path: Path
     path = tmp_path / "bad.html"
     path.write_text(
         "<!DOCTYPE html><body><img src='missing.png'><div style='width: 3000px'>x</div>"
-        "<main><div class='wide' style='overflow-x: auto; width: 50px'><table><td>a-long-word</table></div></main>"
+        "<main><div class='wide' style='overflow-x: auto; width: 50px'>averyverylongword</div></main>"
         "<script>console.error('no')</script>"
     )
     seen = chromium.visit(path, width=1200)

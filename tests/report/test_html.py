@@ -158,7 +158,7 @@ def test_without_scores_thresholds_and_the_law_of_innocents_are_drawn() -> None:
     document = with_carrier(carrier((), deviation=0.25, others=7, candidate=0.8))
     words = parsed(document).words
     assert {"any innocent", "certified threshold", "candidate threshold"} <= set(words)
-    assert "the scores of 7 other stations, which would give rows away" in document
+    assert "the scores of the 7 stations, which would give rows away" in document
     assert "Scores as a table" not in document
     bare = with_carrier(carrier((StationScore(station="guilty", score=1.234, named=True),)))
     assert "any innocent" not in parsed(bare).words
