@@ -25,7 +25,7 @@ from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, save_model
 from zktrace.readouts.scales import centred, layer_sizes
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.enrolling import enrol
+from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 
 COPIES = int(os.environ.get("ZKTRACE_BENCH_COPIES", "100"))
@@ -82,8 +82,8 @@ def many_copies(shared: ModelState) -> list[Row]:
             Path(folder) / "op", title="benchmark", budget=Fraction(1, 100), carriers=["weight"]
         )
         for number in range(COPIES):
-            key = SecretKey.generate(by_name("test-128-64-16")).public
-            enrol(place.registry, place.custody, station=f"s{number}", public=key)
+            request = Request.make(SecretKey.generate(by_name("test-128-64-16")), place.offer)
+            place.enrol(f"s{number}", request, allow_weak_params=True)
         path = Path(folder) / "model.safetensors"
         save_model(path, shared)
         make_release(place, path, carriers=("weight",))

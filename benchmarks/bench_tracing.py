@@ -20,7 +20,7 @@ from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, save_model
-from zktrace.registry.enrolling import enrol
+from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 from zktrace.tracing import trace
 
@@ -32,8 +32,8 @@ def operator(folder: Path, shared: ModelState) -> Workspace:
     """Ten stations and a release with all carriers."""
     place = Workspace.create(folder / "op", title="benchmark", budget=Fraction(1, 10), carriers=CARRIERS)
     for number in range(STATIONS):
-        key = SecretKey.generate(by_name("test-128-64-16")).public
-        enrol(place.registry, place.custody, station=f"s{number}", public=key)
+        request = Request.make(SecretKey.generate(by_name("test-128-64-16")), place.offer)
+        place.enrol(f"s{number}", request, allow_weak_params=True)
     rng = np.random.default_rng(1)
     labels = rng.integers(0, CLASSES, IMAGES)
     images = rng.standard_normal((IMAGES, 3, 32, 32), dtype=np.float32) + labels[:, None, None, None] / 10
@@ -55,6 +55,7 @@ def investigate(place: Workspace, reading: Reading, suspect: bytes) -> int:
         readouts=reading.readouts,
         further=reading.further,
         budget=Fraction(1, 1000),
+        requests=place.request_of,
     )
     return len(case.evidence.findings.looks)
 

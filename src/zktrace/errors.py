@@ -10,6 +10,7 @@
     │   │   └── MalformedEvidence
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
+    │   ├── CannotTell            what was handed in decides neither way
     │   └── Refused               a file that would be overwritten, a path that is not there
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
@@ -62,6 +63,10 @@ class LimitExceeded(InputError):
 
 class UnknownParameters(InputError):
     """A parameter set this version does not have."""
+
+
+class CannotTell(InputError):
+    """What was handed in decides neither way: nothing speaks against it, and something is missing."""
 
 
 class Refused(InputError):

@@ -18,8 +18,8 @@ from zktrace.dispatch.releases import Pool, draw_queries, release_folder
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.scores import output_frames, scattered
 from zktrace.readouts.views import in_views, mean_view
-from zktrace.registry.bindings import directions_commitment, readout_bytes, readout_digest
 from zktrace.registry.custody import CodeShape
+from zktrace.registry.readouts import directions_commitment, readout_bytes, readout_digest
 from zktrace.registry.records import Layout, Release
 from zktrace.registry.workspace import Workspace
 

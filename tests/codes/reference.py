@@ -25,9 +25,12 @@ def shake(domain: str, *parts: bytes, size: int) -> bytes:
     return hashlib.shake_256(absorbed).digest(size)
 
 
-def stream(use: str, key: bytes, label: str, length: int, colluders: int, size: int) -> bytes:
-    parts = (key, label.encode(), length.to_bytes(8, "big"), colluders.to_bytes(8, "big"))
-    return shake(f"zkt-code-v1/{use}", *parts, size=size)
+def subkey(use: str, key: bytes, *parts: bytes) -> bytes:
+    return shake(f"zkt-key-v1/{use}", key, *parts, size=32)
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(8, "big")
 
 
 # ── AES-256 (FIPS 197), encryption only ────────────────────────────────────────────────────────────────────
@@ -87,9 +90,9 @@ def aes(key: bytes, block: bytes) -> bytes:
 # ── the code ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def thresholds(key: bytes, label: str, length: int, colluders: int) -> list[int]:
+def thresholds(seed: bytes, length: int, colluders: int) -> list[int]:
     """T of every position, with 60 decimal digits where 20 would do."""
-    data = stream("biases", key, label, length, colluders, 8 * length)
+    data = shake("zkt-biases-v1", seed, number(colluders), size=8 * length)
     result = []
     with mpmath.workdps(60):
         first = mpmath.asin(mpmath.sqrt(mpmath.mpf(1) / (300 * colluders)))
@@ -100,14 +103,16 @@ def thresholds(key: bytes, label: str, length: int, colluders: int) -> list[int]
     return [min(max(t, low), 2**32 - low) for t in result]
 
 
-def row(key: bytes, label: str, length: int, colluders: int, index: int) -> list[int]:
+def row(
+    key: bytes, label: str, length: int, colluders: int, index: int, claim: tuple[bytes, bytes] = (b"", b"")
+) -> list[int]:
     """The bits of one row."""
-    subkey = stream("rows", key, label, length, colluders, 32)
-    blocks = -(-4 * length // 16)
-    counters = range(index * blocks, (index + 1) * blocks)
-    data = b"".join(aes(subkey, counter.to_bytes(16, "big")) for counter in counters)
+    biases = subkey("biases", key, label.encode())
+    seed = subkey("place", key, label.encode(), number(index))
+    own = shake("zkt-row-v1", seed, *claim, size=32)
+    data = b"".join(aes(own, counter.to_bytes(16, "big")) for counter in range(-(-4 * length // 16)))
     drawn = [u for (u,) in struct.iter_unpack("<I", data)]
-    return [int(u < t) for u, t in zip(drawn, thresholds(key, label, length, colluders), strict=False)]
+    return [int(u < t) for u, t in zip(drawn, thresholds(biases, length, colluders), strict=False)]
 
 
 def packed(bits: list[int]) -> bytes:
@@ -217,8 +222,9 @@ def readout(label: str, length: int) -> list[float]:
 def vector(label: str, length: int, colluders: int) -> dict[str, object]:
     """All bytes of one code."""
     key = seeded(label)(32)
-    t = thresholds(key, label, length, colluders)
+    t = thresholds(subkey("biases", key, label.encode()), length, colluders)
     indices = [0, 1, 2, 1_000_003, 2**40 - 1]
+    claim = (seeded(f"nonce {label}")(32), label.encode())
     word = row(key, label, length, colluders, 5)
     values = readout(label, length)
 
@@ -230,11 +236,12 @@ def vector(label: str, length: int, colluders: int) -> dict[str, object]:
         "length": length,
         "colluders": colluders,
         "key": key.hex(),
-        "key_file": (b"zkt-code-key-v1" + key + shake("zkt-code-v1/check", key, size=32)).hex(),
-        "fingerprint": stream("fingerprint", key, label, length, colluders, 32).hex(),
+        "key_file": (b"zkt-code-key-v1" + key + subkey("check", key)).hex(),
+        "fingerprint": subkey("fingerprint", key, label.encode(), number(length), number(colluders)).hex(),
         "first_thresholds": t[:8],
         "thresholds_sha256": summary(t, "I"),
         "rows": {str(i): packed(row(key, label, length, colluders, i)).hex() for i in indices},
+        "row_7_of_the_claim": packed(row(key, label, length, colluders, 7, claim)).hex(),
         "symmetric_of_row_5_sha256": summary(symmetric(word, t), "q"),
         "soft_first": soft(values, t)[:8],
         "soft_sha256": summary(soft(values, t), "q"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from codes import reference
 from support import seeded
 from zktrace.codes import Code, CodeKey, Coefficients, soft, symmetric, unpack
+from zktrace.derivation.promises import Claim
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "code.json").read_text())
 
@@ -33,6 +35,9 @@ def test_the_bytes_are_the_pinned_ones(vector: dict) -> None:
     assert hashlib.sha256(thresholds.astype("<u4").tobytes()).hexdigest() == vector["thresholds_sha256"]
     indices = [int(index) for index in vector["rows"]]
     assert [row.tobytes().hex() for row in code.rows(indices)] == list(vector["rows"].values())
+    nonce = seeded(f"nonce {code.label}")(32)
+    owned = replace(code, claims=[Claim(nonce, code.label.encode())] * 8)
+    assert owned.rows([7])[0].tobytes().hex() == vector["row_7_of_the_claim"]
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["label"])

@@ -1,5 +1,7 @@
 """Rows: one and the same from every direction, with exactly the promised law."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -8,8 +10,9 @@ from hypothesis import strategies as st
 
 from codes import reference
 from support import seeded
-from zktrace.codes import Code, CodeKey, unpack
+from zktrace.codes import Code, CodeKey, expand, unpack
 from zktrace.codes.rows import INDEX_LIMIT
+from zktrace.derivation.promises import Claim, row_key
 from zktrace.errors import InputError
 
 KEY = CodeKey.generate(entropy=seeded("rows"))
@@ -88,13 +91,35 @@ def test_every_field_of_a_code_changes_its_rows() -> None:
     others = [
         Code(key=other_key, label="rows", length=203, colluders=2),
         Code(key=KEY, label="rows2", length=203, colluders=2),
-        Code(key=KEY, label="rows", length=204, colluders=2),
         Code(key=KEY, label="rows", length=203, colluders=3),
     ]
     for other in others:
         assert other.fingerprint != CODE.fingerprint
         assert (other.rows(range(20)) != FIRST[:20]).any(axis=1).all()
     assert Code(key=KEY, label="rows", length=203, colluders=2) == CODE
+
+
+def test_a_longer_code_begins_with_the_shorter_one() -> None:
+    longer = Code(key=KEY, label="rows", length=300, colluders=2)
+    assert longer.fingerprint != CODE.fingerprint
+    assert (longer.biases.thresholds[:203] == CODE.biases.thresholds).all()
+    assert (unpack(longer.rows(range(20)), 300)[:, :203] == unpack(FIRST[:20], 203)).all()
+
+
+def test_a_row_is_that_of_its_place_and_its_owner() -> None:
+    """Neither the operator's seed nor the station's nonce and key make it alone."""
+    claims = [Claim(bytes([i]) * 32, b"key") for i in range(6)]
+    code = replace(CODE, claims=claims)
+    rows = code.rows(range(6))
+    assert (rows != FIRST[:6]).any(axis=1).all()
+    for at in range(6):
+        for other in (Claim(bytes(31) + b"x", b"key"), Claim(claims[at].nonce, b"kez")):
+            changed = replace(CODE, claims=[*claims[:at], other, *claims[at + 1 :]]).rows(range(6))
+            assert [(a != b).any() for a, b in zip(rows, changed, strict=True)] == [i == at for i in range(6)]
+        alone = expand([row_key(code.row_seed(at), claims[at])], code.biases)
+        assert (alone[0] == rows[at]).all()
+    with pytest.raises(InputError, match="the index of a row"):
+        code.rows([6])
 
 
 def test_a_code_does_not_print_its_key() -> None:

@@ -104,7 +104,7 @@ def test_mutations_at_full_size_are_refused() -> None:
         (b"", "does not begin with 'zkt-stern-v1'"),
         (b"zkt-stern-v2" + GOOD[12:], "does not begin with"),
         (GOOD[:13] + b"x" + GOOD[14:], "unknown parameter set"),
-        (GOOD[:HEAD] + b"\x03" + GOOD[HEAD + 1 :], "unknown mode 3"),
+        (GOOD[:HEAD] + b"\x04" + GOOD[HEAD + 1 :], "unknown mode 4"),
         (GOOD + b"\0", "1 bytes after the end"),
         (GOOD[:-1], "ends inside the answers to challenge 2"),
         (GOOD[: HEAD + 20], "ends inside the salt"),

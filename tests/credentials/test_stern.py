@@ -19,6 +19,7 @@ from zktrace.credentials import (
     ModelBinding,
     Proof,
     PublicKey,
+    RequestBinding,
     SecretKey,
     XLPNParams,
     prove,
@@ -41,6 +42,7 @@ def bindings(key: SecretKey) -> list[Binding]:
         CredentialBinding(),
         ModelBinding(state_digest=bytes(32), component=component_of(key)),
         MessageBinding.of(b"a delivery receipt"),
+        RequestBinding(offer=bytes(32), nonce=bytes(31) + b"\1"),
     ]
 
 
@@ -157,7 +159,7 @@ def test_presence_is_part_of_acceptance() -> None:
 
 @pytest.mark.parametrize("made", Mode)
 @pytest.mark.parametrize("used", Mode)
-def test_the_three_modes_cannot_be_confused(made: Mode, used: Mode) -> None:
+def test_the_modes_cannot_be_confused(made: Mode, used: Mode) -> None:
     key = KEYS[SMALL.name]
     proof = prove(key, bindings(key)[made.value])
     if made is used:
@@ -180,6 +182,21 @@ def test_another_message_is_rejected() -> None:
     key = KEYS[SMALL.name]
     proof = prove(key, MessageBinding.of(b"paid: no"))
     rejected(key.public, MessageBinding.of(b"paid: yes"), proof, "challenge")
+
+
+@pytest.mark.parametrize("other", [{"offer": bytes(31) + b"\1"}, {"nonce": bytes(32)}])
+def test_a_request_holds_for_its_offer_and_its_nonce_alone(other: dict[str, bytes]) -> None:
+    key = KEYS[SMALL.name]
+    request = RequestBinding(offer=bytes(32), nonce=bytes(31) + b"\1")
+    proof = prove(key, request)
+    verify(key.public, request, proof)
+    rejected(key.public, replace(request, **other), proof, "challenge")
+
+
+@pytest.mark.parametrize("short", ["offer", "nonce"])
+def test_a_request_of_the_wrong_size_cannot_exist(short: str) -> None:
+    with pytest.raises(ValueError, match="wrong size"):
+        RequestBinding(**({"offer": bytes(32), "nonce": bytes(32)} | {short: bytes(31)}))
 
 
 def test_a_key_of_other_parameters_is_rejected() -> None:

@@ -26,7 +26,7 @@ from zktrace.dispatch.releases import make_release, next_name, reader_of, releas
 from zktrace.errors import Error, InputError, MalformedFile, Refused
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.bindings import directions_commitment, readout_digest
+from zktrace.registry.readouts import directions_commitment, readout_digest
 from zktrace.registry.records import Revocation
 from zktrace.registry.workspace import Workspace
 

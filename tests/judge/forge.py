@@ -1,7 +1,8 @@
 """Evidence by a forger who writes the log too: whatever is claimed is under a head, its digest matches."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from tracing.small import Federation
 from zktrace.evidence import Evidence, LoggedEntry
@@ -58,3 +59,37 @@ def sealed(
 def places_of(case: Case) -> list[int]:
     """Where the entries of a case are; the verdict last."""
     return [each.index for each in case.evidence.entries]
+
+
+def renamed(case: Case, names: Mapping[str, str]) -> Evidence:
+    """The same accusation of stations with other names."""
+    evidence = case.evidence
+    accused = tuple(replace(each, station=names[each.station]) for each in evidence.accused)
+    stages = tuple(
+        replace(stage, named=tuple(replace(each, station=names[each.station]) for each in stage.named))
+        for stage in evidence.findings.stages
+    )
+    return replace(evidence, accused=accused, findings=replace(evidence.findings, stages=stages))
+
+
+def relogged(
+    own: Federation, case: Case, *changes: Record, evidence: Evidence | None = None
+) -> tuple[bytes, Head, list[Record]]:
+    """The file under a log in which the case's record of each of these kinds is another."""
+    log, places = records_of(own)[: case.verdict_place + 1], places_of(case)
+    for record in changes:
+        (at,) = (each for each in places if type(log[each]) is type(record))
+        log[at] = record
+    return sealed(evidence or case.evidence, log, places)
+
+
+T = TypeVar("T", bound=Record)
+
+
+def the(own: Federation, case: Case, kind: type[T]) -> T:
+    """The case's record of a kind."""
+    (found,) = (
+        each for at, each in enumerate(records_of(own)) if at in places_of(case) and type(each) is kind
+    )
+    assert isinstance(found, kind)
+    return found

@@ -16,8 +16,8 @@ from zktrace.judge import Policy, judge
 from zktrace.judge.scoring import look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.bindings import readout_digest
 from zktrace.registry.log import Head
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import Dispatch, Investigation, Release, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Case, Readout, trace
@@ -50,7 +50,7 @@ def reader(own: Federation, release: str, reference: np.ndarray | None = None) -
 def released(own: Federation, shared: ModelState, reference: np.ndarray, name: str = "r2") -> Release:
     base = layout(own.custody, "weight", "informed", reference)
     seed = own.custody.direction_seed("weight", name)
-    from zktrace.registry.bindings import directions_commitment
+    from zktrace.registry.readouts import directions_commitment
 
     record = Release(
         name=name,
@@ -110,6 +110,18 @@ def test_a_readout_within_the_rounding_of_a_float_sum_accuses_nobody(own: Federa
         policy=replace(EASY, min_length=16),
         export=export,
     ).named == ("station-3",)
+
+
+def test_a_row_within_the_rounding_of_the_reference_accuses_nobody(own: Federation) -> None:
+    """The suspect is the shared model itself; the reference on record lacks a row in its rounding."""
+    shared = model(1)
+    projected = reader(own, "r2").project(shared)
+    reference = projected - 4e-10 * float(np.abs(projected).max()) * signs(own, 3)
+    released(own, shared, reference)
+    own.registry.add(Dispatch(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
+    case = traced(own, shared, projected - reference, reference)
+    assert case.names == ("station-3",)
+    assert step_of(case, suspect=shared, shared=shared, export=exported(own)) == 7
 
 
 def test_a_reference_made_for_the_suspect_is_found_by_an_earlier_head_or_the_shared_model(

@@ -17,8 +17,8 @@ from zktrace.judge import STEPS, Judgement, Policy, judge
 from zktrace.judge.scoring import look
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.bindings import readout_digest
 from zktrace.registry.log import Head
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
     CarrierCode,
     Dispatch,
@@ -125,7 +125,6 @@ def test_an_exported_registry_is_recounted() -> None:
         assert not found.steps[3].unchecked
     other = [entry.to_bytes() for entry in federation(stations=7).registry.entries()]
     assert rejected(case.evidence.to_bytes(), old, export=other).step == 2
-    assert rejected(case.evidence.to_bytes(), own.registry.head()).step == 2  # another head, nothing to link
 
 
 # ── the suspect ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,7 +240,8 @@ def test_substituted_openings_are_rejected_at_step_3(own: Federation, case: Case
 
 
 def test_another_log_is_rejected_at_step_2(own: Federation, case: Case) -> None:
-    other = federation(seed="another code key").registry.head()
+    size = Head.from_text(case.evidence.head).size
+    other = Head(size=size, root=federation(seed="another code key").registry.head().root)
     assert rejected(case.evidence.to_bytes(), other).step == 2
     stranger = replace(case.evidence, head=other.to_text())
     assert rejected(stranger.to_bytes(), other).step == 2

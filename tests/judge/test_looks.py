@@ -14,8 +14,8 @@ from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
 from zktrace.judge import Policy, judge
 from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
-from zktrace.registry.bindings import directions_commitment, readout_digest
 from zktrace.registry.log import Head
+from zktrace.registry.readouts import directions_commitment, readout_digest
 from zktrace.registry.records import Investigation, Layout, Look, Release, planned
 from zktrace.tracing import Attempt, Case, Readout, trace
 
@@ -40,6 +40,24 @@ def disguised(own: Federation, *, row: int = 3) -> Case:
         ],
         budget=Fraction(1, 1000),
     )
+
+
+def mapped(*, row: int = 3) -> tuple[Federation, Case]:
+    """Noise as it is, a station's row once its features are mapped."""
+    own = federation(carriers=("feature",), length=192)
+    noise = own.readout("feature", np.random.default_rng(2).standard_normal(192))
+    found = own.readout("feature", own.copy_readout("feature", (row,)))
+    case = trace(
+        own.registry,
+        own.custody,
+        suspect=SUSPECT,
+        release="r1",
+        readouts=[noise],
+        further=[Attempt(carrier="feature", alignment="ridge", read=lambda: found)],
+        budget=Fraction(1, 1000),
+    )
+    assert case.names == (f"station-{row}",)
+    return own, case
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +168,15 @@ def test_a_readout_is_made_again_from_scores() -> None:
     assert judge(data, head=head, policy=EASY).named == ("station-1",)
     found = judge(data, head=head, policy=EASY, scores=scores)
     assert any("256 values of the suspect read again" in fact for fact in found.steps[4].checked)
-    strict = replace(EASY, require_suspect=True)
-    assert judge(data, head=head, policy=strict, scores=scores).named == ("station-1",)
+    assert any("nobody vouches" in fact for fact in found.steps[4].unchecked)
+    for strict in (
+        replace(EASY, require_suspect=True),
+        replace(EASY, require_readout=True),
+        replace(EASY, accept_scores=False),
+    ):
+        with pytest.raises(EvidenceRejected) as caught:
+            judge(data, head=head, policy=strict, scores=scores)
+        assert caught.value.step == 8
     other = scores.copy()
     other[3, 1] += 1e-9
     assert step_of(data, head, scores=other) == 5

@@ -17,10 +17,13 @@ def test_what_a_file_does_not_say_is_the_default() -> None:
 def test_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(
-        'max_budget = 1e-3\nrules = ["certified"]\ncarriers = ["weight"]\nmin_length = 512\n'
+        "max_budget = 1e-3\nmax_total_budget = 5e-2\n"
+        'rules = ["certified"]\ncarriers = ["weight"]\nmin_length = 512\n'
         "require_suspect = true\nrequire_registry = true\naccept_tamper = false\n"
+        "require_readout = true\naccept_scores = false\n"
     )
     assert Policy.read(path) == Policy(
+        max_total_budget=Fraction(1, 20),
         max_budget=Fraction(1, 1000),  # the number that is written, not a float near it
         rules=("certified",),
         carriers=("weight",),
@@ -28,6 +31,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         require_suspect=True,
         require_registry=True,
         accept_tamper=False,
+        require_readout=True,
+        accept_scores=False,
     )
 
 
@@ -36,6 +41,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
     [
         "max_budgets = 0.1",
         "max_budget = 1",
+        "max_total_budget = 1.0",
+        "max_total_budget = true",
+        "accept_scores = 1",
         "max_budget = 0.0",
         "max_budget = nan",
         "max_budget = inf",

@@ -16,7 +16,7 @@ from zktrace.primitives.fields import (
     listed,
     nested,
     octets,
-    pair,
+    packed,
     text,
     whole,
 )
@@ -72,10 +72,10 @@ def test_every_message_says_where(value: object, why: str) -> None:
         (fraction(), ["1/2", "-3/1"], ["2/4", "1/0", "1", 1, f"{2**65}/1"]),
         (octets(1, 2), ["00", "a0ff"], ["", "A0", "0", "000000", " 0", "0 ", 0]),
         (octets(0, 1), ["", "00"], ["0000"]),
-        (pair(text(1), whole(0, 1)), [["a", 1]], [["a"], ["a", 1, 1], [1, "a"], "ab"]),
+        (packed(1, 3), ["AA==", "AAAA", "//8="], ["", "AAAAAA==", "AB==", "AA", "AA==\n", "A A=", "é===", 7]),
         (listed(whole(0, 1), high=2), [[], [0, 1]], [[2], [0, 0, 0], (0,), None]),
     ],
-    ids=["text", "choice", "flag", "whole", "fraction", "octets", "empty", "pair", "listed"],
+    ids=["text", "choice", "flag", "whole", "fraction", "octets", "empty", "packed", "listed"],
 )
 def test_a_form_reads_what_it_writes_and_nothing_else(form: Form[Any], good: list, bad: list) -> None:
     for value in good:

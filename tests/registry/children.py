@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from registry.small import CUSTODY, SHAPES, add_station
+from registry.small import SHAPES, add_station
 from zktrace.errors import Error
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.sql import SqlStore
@@ -100,7 +100,6 @@ def kill_while_making_a_workspace(folder: Path, times: int, seed: int) -> dict[s
 
 
 if __name__ == "__main__":
-    CUSTODY.code("weight")
     match sys.argv[1:]:
         case ["enrol", url, each]:
             facts = enrol_in_eight(url, int(each))

@@ -1,5 +1,6 @@
 """A registry small enough to fill in a test: short codes, credentials of the test set."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -8,7 +9,9 @@ from zktrace.codes import CodeKey
 from zktrace.credentials import PublicKey, SecretKey, by_name
 from zktrace.registry.custody import CodeShape, Custody
 from zktrace.registry.enrolling import enrol
+from zktrace.registry.ledger import Ledger
 from zktrace.registry.records import (
+    PLACE,
     Dispatch,
     Investigation,
     Layout,
@@ -20,6 +23,7 @@ from zktrace.registry.records import (
     planned,
 )
 from zktrace.registry.registry import Registry
+from zktrace.registry.requests import Request
 
 SHAPES = (
     CodeShape(carrier="weight", length=24, colluders=2),
@@ -30,13 +34,23 @@ BUDGET = Fraction(1, 100)
 
 
 @cache
+def secret_key(label: str) -> SecretKey:
+    return SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label))
+
+
 def public_key(label: str) -> PublicKey:
-    return SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label)).public
+    return secret_key(label).public
 
 
 @cache
-def setup() -> Setup:
-    return CUSTODY.setup(title="a federation", budget=BUDGET)
+def request(label: str, offer: bytes) -> Request:
+    """A station's request; its nonce is fixed, so that the same log comes out every time."""
+    return Request.make(secret_key(label), offer, nonce=seeded(f"nonce {label}")(32))
+
+
+@cache
+def setup(places: int = 8) -> Setup:
+    return CUSTODY.setup(title="a federation", budget=BUDGET, places=places, releases=4)
 
 
 def layout(carrier: str) -> Layout:
@@ -45,14 +59,23 @@ def layout(carrier: str) -> Layout:
         profile="informed",
         dimension=64,
         layers=(32, 32) if carrier == "weight" else (),
-        directions=bytes(32),
         reference=bytes(32),
         probes=bytes(32),
     )
 
 
-def release(name: str = "v1", carriers: tuple[str, ...] = ("weight",)) -> Release:
-    return Release(name=name, model=bytes(32), layouts=tuple(layout(each) for each in carriers))
+def release(
+    ledger: Ledger, name: str = "v1", carriers: tuple[str, ...] = ("weight",), **changed: object
+) -> Release:
+    """The release that may come next."""
+    made = Release(
+        name=name,
+        number=len(ledger.releases),
+        root=ledger.root,
+        model=bytes(32),
+        layouts=tuple(layout(each) for each in carriers),
+    )
+    return replace(made, **changed)  # type: ignore[arg-type]
 
 
 def dispatch(station: str, release: str = "v1") -> Dispatch:
@@ -85,8 +108,10 @@ def verdict(index: int, word: str = "certified-attribute", named: tuple[str, ...
     return Verdict(investigation=index, verdict=word, named=named, findings=bytes(32))
 
 
-def add_station(registry: Registry, name: str) -> int:
-    return enrol(registry, CUSTODY, station=name, public=public_key(name))
+def add_station(registry: Registry, name: str, key: str | None = None) -> int:
+    ledger = registry.ledger()
+    offer = ledger.offer(PLACE, len(ledger.by_row)).digest
+    return enrol(registry, station=name, request=request(key or name, offer), allow_weak_params=True)
 
 
 def fill(registry: Registry) -> Registry:
@@ -94,7 +119,8 @@ def fill(registry: Registry) -> Registry:
     registry.add(setup())
     add_station(registry, "alpha")
     add_station(registry, "beta")
-    more: list[Record] = [release(), dispatch("alpha"), dispatch("beta"), revocation("beta")]
+    registry.add(release)
+    more: list[Record] = [dispatch("alpha"), dispatch("beta"), revocation("beta")]
     more += [investigation(2), verdict(7), investigation(2, Fraction(0))]
     for each in more:
         registry.add(each)

@@ -4,14 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from registry.small import CUSTODY, setup
-from zktrace.credentials import PublicKey
+from registry.small import request, setup
+from zktrace.registry.enrolling import enrolment
+from zktrace.registry.records import record_digest
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.sql import SqlStore
 
 TESTS = Path(__file__).parents[1]
+MANY = 2048  # places
 
 
 def child(*arguments: object) -> dict[str, object]:
@@ -29,18 +32,17 @@ def child(*arguments: object) -> dict[str, object]:
 
 
 def check_rows(registry: Registry) -> None:
-    """Every station's commitments are those of its own row."""
+    """Every station is on record as it asked, at a place of its own."""
     ledger = registry.ledger()
     for row, name in enumerate(ledger.by_row):
-        enrolment = ledger.station(name).enrolment
-        assert enrolment.row == row
-        public = PublicKey.from_bytes(enrolment.public_key)
-        assert CUSTODY.enrolment(setup(), station=name, row=row, public=public) == enrolment
+        found, asked = ledger.station(name).enrolment, request(name, record_digest(setup(MANY)))
+        wanted = enrolment(name, row, asked, bits=ledger.setup.identity_bits)
+        assert replace(found, request=asked.digest()) == wanted  # a proof is another each time
 
 
 def test_eight_processes_that_enrol_at_once_lose_nothing(url: str) -> None:
     registry = Registry(SqlStore(url))
-    registry.add(setup())
+    registry.add(setup(MANY))
     assert child("enrol", url, 6) == {"codes": [0] * 8}
     assert registry.verify().size == 49
     assert set(registry.ledger().by_row) == {f"p{who}-{i}" for who in range(8) for i in range(6)}
@@ -49,7 +51,7 @@ def test_eight_processes_that_enrol_at_once_lose_nothing(url: str) -> None:
 
 def test_a_kill_while_enrolling_leaves_a_whole_log(url: str) -> None:
     registry = Registry(SqlStore(url))
-    registry.add(setup())
+    registry.add(setup(MANY))
     times = 42 if url.startswith("sqlite") else 18
     found = child("kill", url, times, 1)
     assert found["lost"] == []

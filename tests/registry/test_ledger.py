@@ -10,22 +10,27 @@ from registry.small import (
     CUSTODY,
     dispatch,
     investigation,
-    public_key,
     release,
+    request,
     revocation,
     setup,
     verdict,
 )
 from zktrace.certificates.adjudicate import Verdict as Verdicts
 from zktrace.errors import Refused
-from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger
-from zktrace.registry.records import Enrolment, Entry, Record
+from zktrace.primitives import merkle
+from zktrace.registry.enrolling import enrolment as enrolment_of
+from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger, claim_of
+from zktrace.registry.records import PLACE, RELEASE, Enrolment, Entry, Record, record_digest
 
 AT = "2026-01-31T12:00:00Z"
 
 
-def enrolment(name: str, row: int) -> Enrolment:
-    return CUSTODY.enrolment(setup(), station=name, row=row, public=public_key(name))
+OFFER = record_digest(setup())
+
+
+def enrolment(name: str, row: int, key: str | None = None) -> Enrolment:
+    return enrolment_of(name, row, request(key or name, OFFER), bits=setup().identity_bits)
 
 
 def folded(*records: Record) -> Ledger:
@@ -37,7 +42,9 @@ def folded(*records: Record) -> Ledger:
 
 def begun() -> Ledger:
     """Two stations, one release: entries 0 to 3."""
-    return folded(setup(), enrolment("alpha", 0), enrolment("beta", 1), release())
+    ledger = folded(setup(), enrolment("alpha", 0), enrolment("beta", 1))
+    ledger.apply(Entry(at=AT, record=release(ledger)))
+    return ledger
 
 
 def refuse(ledger: Ledger, record: Record, why: str) -> None:
@@ -50,6 +57,7 @@ def refuse(ledger: Ledger, record: Record, why: str) -> None:
 
 def test_the_state_after_a_whole_story() -> None:
     ledger = begun()
+    made = ledger.release("v1")
     for record in (dispatch("alpha"), dispatch("beta"), revocation("beta"), investigation(2), verdict(7)):
         ledger.apply(Entry(at=AT, record=record))
     assert ledger.size == 9
@@ -59,8 +67,8 @@ def test_the_state_after_a_whole_story() -> None:
     assert ledger.station("beta").revoked == AT
     assert ledger.station("beta").index == 2
     assert ledger.station("alpha").revoked is None
-    assert ledger.releases == {"v1": (3, release())}
-    assert ledger.release("v1") == release()
+    assert ledger.releases == {"v1": (3, made)}
+    assert ledger.claims == [claim_of(ledger.station(name).enrolment) for name in ("alpha", "beta")]
     assert ledger.copies() == {"alpha": 1, "beta": 1}
     assert ledger.investigations == {7: investigation(2)}
     assert ledger.verdicts == {7: (8, verdict(7))}
@@ -73,7 +81,9 @@ def test_the_words_of_a_verdict_are_those_of_the_certificates() -> None:
     assert set(CERTIFIED) == {Verdicts.ATTRIBUTE, Verdicts.TAMPER}
 
 
-@pytest.mark.parametrize("record", [enrolment("alpha", 0), release(), revocation("alpha"), investigation(0)])
+@pytest.mark.parametrize(
+    "record", [enrolment("alpha", 0), release(Ledger()), revocation("alpha"), investigation(0)]
+)
 def test_nothing_comes_before_the_setup(record: Record) -> None:
     refuse(Ledger(), record, "first entry")
 
@@ -95,19 +105,55 @@ def test_rows_are_given_in_order(row: int) -> None:
 def test_a_name_is_enrolled_once_even_if_it_was_revoked() -> None:
     ledger = begun()
     ledger.apply(Entry(at=AT, record=revocation("alpha")))
-    again = CUSTODY.enrolment(setup(), station="alpha", row=2, public=public_key("another"))
+    again = enrolment("alpha", 2, "another")
     refuse(ledger, again, "enrolled already")
 
 
 def test_a_credential_is_enrolled_once() -> None:
-    twin = CUSTODY.enrolment(setup(), station="gamma", row=2, public=public_key("alpha"))
+    twin = enrolment("gamma", 2, "alpha")
     refuse(begun(), twin, "enrolled already, for alpha")
 
 
-def test_an_enrolment_has_one_commitment_for_each_carrier_in_order() -> None:
-    good = enrolment("gamma", 2)
-    for wrong in (good.commitments[:1], good.commitments[::-1], (), good.commitments + good.commitments[:1]):
-        refuse(begun(), replace(good, commitments=wrong), "one row for each of weight, feature")
+def test_a_place_was_promised_before_somebody_gets_it() -> None:
+    ledger = begun()
+    for row in range(2, 8):
+        ledger.apply(Entry(at=AT, record=enrolment(f"station-{row}", row)))
+    refuse(ledger, enrolment("gamma", 8), "promised for 8 stations")
+    refuse(ledger, CUSTODY.reservation(PLACE, 9, 2), "the next place to promise is 8")
+    refuse(ledger, CUSTODY.reservation(PLACE, 7, 2), "the next place to promise is 8")
+    ledger.apply(Entry(at=AT, record=CUSTODY.reservation(PLACE, 8, 2)))
+    offer = ledger.offer(PLACE, 8)
+    assert (offer.index, offer.digest) == (10, record_digest(CUSTODY.reservation(PLACE, 8, 2)))
+    assert ledger.offer(PLACE, 7).index == 0
+    ledger.apply(Entry(at=AT, record=enrolment("gamma", 8)))
+
+
+def test_releases_are_numbered_and_their_seeds_promised() -> None:
+    ledger = begun()
+    refuse(ledger, release(ledger, "v2", number=2), "number 1, not 2")
+    refuse(ledger, release(ledger, "v2", number=0), "number 1, not 0")
+    for number in range(1, 4):
+        ledger.apply(Entry(at=AT, record=release(ledger, f"v{number + 1}")))
+    refuse(ledger, release(ledger, "v5"), "promised for 4 releases")
+    ledger.apply(Entry(at=AT, record=CUSTODY.reservation(RELEASE, 4, 1)))
+    ledger.apply(Entry(at=AT, record=release(ledger, "v5")))
+
+
+def test_a_release_comes_from_the_log_just_before_it() -> None:
+    ledger = begun()
+    made = release(ledger, "v2")
+    refuse(ledger, replace(made, root=bytes(32)), "grown since")
+    ledger.apply(Entry(at=AT, record=dispatch("alpha")))
+    refuse(ledger, made, "grown since")
+    entries = [entry_bytes(each) for each in (setup(), enrolment("alpha", 0), enrolment("beta", 1))]
+    first = ledger.release("v1")
+    assert first.root == merkle.root([merkle.leaf_hash(each) for each in entries])
+    entries += [entry_bytes(first), entry_bytes(dispatch("alpha"))]
+    assert ledger.root == merkle.root([merkle.leaf_hash(each) for each in entries])
+
+
+def entry_bytes(record: Record) -> bytes:
+    return Entry(at=AT, record=record).to_bytes()
 
 
 def test_the_codeword_is_the_hash_of_the_public_key() -> None:
@@ -124,12 +170,12 @@ def test_a_public_key_can_be_read() -> None:
 @pytest.mark.parametrize("name", [".", "..", "a/b", "a b", "ä", ".hidden", "x" * 65, "a\n", "a\x00"])
 def test_names_can_be_file_names(name: str) -> None:
     refuse(begun(), replace(enrolment("gamma", 2), station=name), "no station name")
-    refuse(begun(), release(name), "no release name")
+    refuse(begun(), release(begun(), name), "no release name")
 
 
 def test_a_release_has_a_new_name_and_known_carriers() -> None:
-    refuse(begun(), release(), "exists already")
-    refuse(begun(), release("v2", ("weight", "output")), "output was not set up")
+    refuse(begun(), release(begun()), "exists already")
+    refuse(begun(), release(begun(), "v2", ("weight", "output")), "output was not set up")
 
 
 def test_a_dispatch_goes_to_an_enrolled_station() -> None:

@@ -23,7 +23,8 @@ from zktrace.registry.stores.contract import Transaction
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.registry.stores.sql import SqlStore
 
-FULL = fill(Registry(MemoryStore()))
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FULL = fill(Registry(MemoryStore(), clock=lambda: NOON))
 ENTRIES = FULL.entries()
 
 
@@ -53,10 +54,10 @@ def test_a_changed_entry_is_another_entry_or_none(entry: Entry, data: st.DataObj
 
 
 def test_the_same_story_on_every_store(opener: Opener) -> None:
-    registry = fill(Registry(opener(), clock=lambda: datetime(2026, 1, 31, 12, tzinfo=UTC)))
+    registry = fill(Registry(opener(), clock=lambda: NOON))
     assert [each.record for each in registry.entries()] == [each.record for each in ENTRIES]
     assert {each.at for each in registry.entries()} == {"2026-01-31T12:00:00Z"}
-    expected = fill(Registry(MemoryStore(), clock=lambda: datetime(2026, 1, 31, 12, tzinfo=UTC))).head()
+    expected = fill(Registry(MemoryStore(), clock=lambda: NOON)).head()
     assert registry.head() == Registry(opener()).head() == registry.verify() == expected
     assert Registry(opener()).ledger().remaining == Fraction(9, 1000)
 
@@ -72,7 +73,12 @@ def test_what_is_refused_leaves_no_trace(opener: Opener) -> None:
     registry = Registry(opener())
     registry.add(setup())
     head = registry.head()
-    for wrong in (setup(), release("v1", ("output",)), dispatch("alpha"), investigation(0)):
+    for wrong in (
+        setup(),
+        release(registry.ledger(), "v1", ("output",)),
+        dispatch("alpha"),
+        investigation(0),
+    ):
         with pytest.raises(Refused):
             registry.add(wrong)
     with pytest.raises(ZeroDivisionError):
@@ -100,7 +106,7 @@ def test_a_source_sees_the_log_under_the_lock(opener: Opener) -> None:
 
     def source(ledger: Ledger) -> Record:
         seen.append(list(ledger.by_row))
-        return release()
+        return release(ledger)
 
     assert two.add(source) == 2
     assert seen == [["alpha"]]

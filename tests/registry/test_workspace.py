@@ -1,5 +1,6 @@
 """Workspaces: made whole, found from within, and closed to others."""
 
+import shutil
 import stat
 from fractions import Fraction
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from registry.postgres import Server
-from registry.small import SHAPES, public_key
+from registry.small import SHAPES, request
 from zktrace.codes import CodeKey
-from zktrace.errors import InputError, MalformedFile, Refused, Rejected
-from zktrace.registry.enrolling import enrol
+from zktrace.derivation.key import Use
+from zktrace.errors import InputError, InvalidProof, MalformedFile, Refused, Rejected
+from zktrace.registry.records import PLACE, RELEASE
 from zktrace.registry.workspace import Workspace
 
 
@@ -25,7 +27,7 @@ def mode(path: Path) -> int:
 def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
     made = make(tmp_path / "deep" / "ws")
     found = {str(each.relative_to(made.root)) for each in made.root.rglob("*")}
-    folders = {"secrets", "releases", "copies", "cases"}
+    folders = {"secrets", "requests", "releases", "copies", "cases"}
     assert found == folders | {"zktrace.toml", "registry.db", "secrets/code.key"}
     assert {mode(made.root / each) for each in folders} == {0o700}
     assert mode(made.root / "secrets" / "code.key") == 0o600
@@ -38,13 +40,13 @@ def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> N
 
 def test_secrets_are_nowhere_but_in_the_key_file(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
-    enrol(made.registry, made.custody, station="alpha", public=public_key("alpha"))
+    made.enrol("alpha", request("alpha", made.offer), allow_weak_params=True)
     secrets = [
         made.custody.key.secret,
-        made.custody.key_opening(),
-        made.custody.row_opening("weight", 0),
-        made.custody.bias_opening("weight"),
-        made.custody.direction_seed("weight", "v1"),
+        made.code("weight").bias_seed,
+        made.code("weight").row_seed(0),
+        made.code("weight").rows([0]).tobytes(),
+        made.custody.seed(RELEASE, "weight", 0),
     ]
     for path in made.root.rglob("*"):
         if path.is_file() and path.name != "code.key":
@@ -107,8 +109,7 @@ def test_what_cannot_be_set_up_makes_nothing(tmp_path: Path, wrong: dict[str, ob
 def test_an_interrupted_attempt_is_finished_with_the_same_key(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     key, head = made.custody.key, made.registry.head()
-    (made.root / "zktrace.toml").unlink()
-    (made.root / ".zktrace-init").touch()
+    interrupted(made)
     with pytest.raises(Refused):
         Workspace.open(made.root)
     again = make(tmp_path / "ws")
@@ -119,16 +120,62 @@ def test_an_interrupted_attempt_is_finished_with_the_same_key(tmp_path: Path) ->
 
 def test_an_interrupted_attempt_is_not_finished_as_another(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
-    (made.root / "zktrace.toml").unlink()
-    (made.root / ".zktrace-init").touch()
+    interrupted(made)
     with pytest.raises(Refused, match="another registry already"):
         make(tmp_path / "ws", budget=Fraction(1, 2))
+
+
+def test_a_code_key_that_is_in_use_makes_no_second_registry(tmp_path: Path, server: Server) -> None:
+    """Else looks in one would be missing from the log of the other."""
+    made = make(tmp_path / "ws")
+    twin = tmp_path / "twin"
+    (twin / "secrets").mkdir(parents=True)
+    (twin / ".zktrace-init").touch()
+    shutil.copy2(made.code_key_path, twin / "secrets")
+    for url in (None, server.new_database()):
+        with pytest.raises(Refused, match="not made here"):
+            make(twin, url=url)
+    assert not (twin / "zktrace.toml").exists()
+
+
+def interrupted(made: Workspace) -> None:
+    """As if the process had been killed just before the settings were written."""
+    (made.root / "zktrace.toml").unlink()
+    fingerprint = made.custody.key.subkey(Use.FINGERPRINT).hex()
+    (made.root / ".zktrace-init").write_text(f"{fingerprint}\n")
+
+
+def test_a_request_is_kept_for_the_judge(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws")
+    asked = request("alpha", made.offer)
+    assert made.enrol("alpha", asked, allow_weak_params=True) == 1
+    assert made.request_of("alpha") == asked
+    with pytest.raises(Refused, match="enrolled already"):
+        made.enrol("alpha", request("beta", made.offer), allow_weak_params=True)
+    assert made.request_of("alpha") == asked
+    with pytest.raises(Refused, match="enrolled already, for alpha"):
+        made.enrol("beta", asked, allow_weak_params=True)
+    assert made.request_of("beta") is None
+
+
+def test_places_can_be_added(tmp_path: Path) -> None:
+    made = make(tmp_path / "ws", places=1)
+    first = made.offer
+    made.enrol("alpha", request("alpha", first), allow_weak_params=True)
+    with pytest.raises(Refused, match="promised for 1 stations"):
+        _ = made.offer
+    assert made.reserve(PLACE, 3) == 4
+    with pytest.raises(InvalidProof, match="it is for the offer"):
+        made.enrol("beta", request("beta", first), allow_weak_params=True)
+    made.enrol("beta", request("beta", made.offer), allow_weak_params=True)
+    assert made.registry.ledger().by_row == ["alpha", "beta"]
+    assert made.reserve(RELEASE, 1) == 257
 
 
 def test_a_database_is_of_one_workspace(tmp_path: Path, server: Server) -> None:
     url = server.new_database()
     made = make(tmp_path / "one", url=url)
-    enrol(made.registry, made.custody, station="alpha", public=public_key("alpha"))
+    made.enrol("alpha", request("alpha", made.offer), allow_weak_params=True)
     assert Workspace.open(made.root).registry.verify().size == 2
     assert not (made.root / "registry.db").exists()
     with pytest.raises(Refused, match="another registry already"):

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support import seeded
-from zktrace.codes import CodeKey, unpack
+from zktrace.codes import Code, CodeKey, unpack
 from zktrace.credentials import PublicKey, SecretKey
-from zktrace.registry.bindings import directions_commitment, readout_digest
 from zktrace.registry.custody import CodeShape, Custody
-from zktrace.registry.records import Enrolment, Layout, Release
+from zktrace.registry.enrolling import enrolment
+from zktrace.registry.readouts import readout_digest
+from zktrace.registry.records import PLACE, Layout, Release
 from zktrace.registry.registry import Registry
+from zktrace.registry.requests import Request
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.tracing import Case, Readout, trace
 
@@ -25,9 +27,18 @@ SUSPECT = hashlib.sha256(b"suspect").digest()
 
 
 @cache
+def secret_key(i: int) -> SecretKey:
+    """Stations' keys are made once, as are their requests: they cost more than everything else here."""
+    return SecretKey.generate(entropy=seeded(f"station {i}"))
+
+
 def public_key(i: int) -> PublicKey:
-    """Stations' keys are made once: they cost more than everything else here."""
-    return SecretKey.generate(entropy=seeded(f"station {i}")).public
+    return secret_key(i).public
+
+
+@cache
+def request(i: int, offer: bytes) -> Request:
+    return Request.make(secret_key(i), offer, nonce=seeded(f"nonce {i}")(32))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +49,17 @@ class Federation:
     custody: Custody
     release: Release
     references: dict[str, Floats]
+    requests: dict[str, Request]
 
     def copy_readout(self, carrier: str, rows: Sequence[int], *, noise: float = 0.3, seed: int = 0) -> Floats:
         """What the average of some stations' copies reads, less the reference in the informed profile."""
         rng = np.random.default_rng(seed)
-        code = self.custody.code(carrier)
+        code = self.code(carrier)
         bits = unpack(code.rows(rows), code.length).astype(np.float64)
         return np.asarray((2 * bits - 1).mean(axis=0) + noise * rng.standard_normal(code.length))
+
+    def code(self, carrier: str) -> Code:
+        return self.custody.code(carrier, self.registry.ledger().claims)
 
     def readout(self, carrier: str, values: Floats) -> Readout:
         informed = self.release.layout(carrier).profile == "informed"  # type: ignore[union-attr]
@@ -77,6 +92,7 @@ class Federation:
             release=self.release.name,
             readouts=readouts,
             budget=budget,
+            requests=self.requests.get,
         )
 
 
@@ -94,34 +110,34 @@ def federation(
     shapes = tuple(CodeShape(carrier=each, length=length, colluders=2) for each in carriers)
     custody = Custody(key=CodeKey.generate(entropy=seeded(seed)), shapes=shapes)
     registry = registry or Registry(MemoryStore())
-    registry.add(custody.setup(title="test", budget=budget))
+    registry.add(custody.setup(title="test", budget=budget, places=max(stations, 1), releases=2))
+    requests = {}
     for i in range(stations):
-        registry.add(enrolment(registry, custody, i))
+        requests[f"station-{i}"] = asked = request(i, registry.ledger().offer(PLACE, i).digest)
+        registry.add(enrolment(f"station-{i}", i, asked, bits=registry.ledger().setup.identity_bits))
     rng = np.random.default_rng(7)
     references = {each: rng.standard_normal(length) for each in carriers}
+    ledger = registry.ledger()
     release = Release(
         name="r1",
+        number=0,
+        root=ledger.root,
         model=hashlib.sha256(b"shared").digest(),
-        layouts=tuple(layout(custody, each, profile, references[each]) for each in carriers),
+        layouts=tuple(layout(each, profile, references[each]) for each in carriers),
     )
     registry.add(release)
-    return Federation(registry=registry, custody=custody, release=release, references=references)
+    return Federation(
+        registry=registry, custody=custody, release=release, references=references, requests=requests
+    )
 
 
-def enrolment(registry: Registry, custody: Custody, i: int) -> Enrolment:
-    return custody.enrolment(registry.ledger().setup, station=f"station-{i}", row=i, public=public_key(i))
-
-
-def layout(
-    custody: Custody, carrier: str, profile: str, reference: Floats, *, layers: tuple[int, ...] = LAYERS
-) -> Layout:
+def layout(carrier: str, profile: str, reference: Floats, *, layers: tuple[int, ...] = LAYERS) -> Layout:
     weight = carrier == "weight"
     return Layout(
         carrier=carrier,
         profile=profile,
         dimension=sum(layers) if weight else 32,
         layers=layers if weight else (),
-        directions=directions_commitment(custody.direction_seed(carrier, "r1"), carrier),
         reference=readout_digest(reference) if profile == "informed" else bytes(32),
         probes=bytes(32) if weight else hashlib.sha256(b"probes").digest(),
     )

@@ -23,6 +23,8 @@ from zktrace.cli import (
     data,
     demo,
     dispatch,
+    enrolment,
+    judge,
     model,
     output,
     probes,
@@ -44,6 +46,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a traceback must never print keys
 )
+credential.app.command("request")(enrolment.request)
 app.add_typer(credential.app, name="credential")
 app.add_typer(model.app, name="model")
 app.add_typer(bounds.app, name="bounds")
@@ -51,7 +54,9 @@ app.add_typer(data.app, name="data")
 app.add_typer(registry.log, name="log")
 app.add_typer(registry.app, name="registry")
 app.command("init")(registry.init)
-app.command("enrol")(registry.enrol)
+app.command("offer")(enrolment.offer)
+app.command("enrol")(enrolment.enrol)
+app.command("reserve")(enrolment.reserve)
 app.command("stations")(registry.stations)
 app.command("revoke")(registry.revoke)
 app.command("release")(dispatch.release)
@@ -62,7 +67,7 @@ app.command("attribute")(attribute.attribute)
 app.command("train")(train.train)
 app.command("report")(report.report)
 app.command("trace")(trace.trace)
-app.command("judge")(trace.judge)
+app.command("judge")(judge.judge)
 app.add_typer(study.app, name="study")
 app.command("demo")(demo.demo)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.errors import Error, EvidenceRejected, InvalidProof, Refused
+from zktrace.errors import CannotTell, Error, EvidenceRejected, InvalidProof, Refused
 from zktrace.primitives.text import one_line
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
@@ -45,6 +45,7 @@ def complain(error: Error, *, as_json: bool) -> None:
     message = one_line(str(error), limit=2000)
     if sys.stderr is not None:
         kind = "rejected" if error.exit_code == 1 else "error"
+        kind = "cannot tell" if isinstance(error, CannotTell) else kind
         sys.stderr.write(f"{kind}: {message.encode('ascii', 'backslashreplace').decode()}\n")
     if as_json:
         facts: dict[str, object] = {"ok": False, "error": type(error).__name__, "message": message}

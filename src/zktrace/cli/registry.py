@@ -1,4 +1,4 @@
-"""`zktrace init`, `enrol`, `stations`, `revoke`, `log`, `registry`: what was promised beforehand."""
+"""`zktrace init`, `stations`, `revoke`, `log`, `registry`: what was promised beforehand."""
 
 import sys
 from fractions import Fraction
@@ -70,12 +70,19 @@ def init(
     identity_bits: Annotated[
         int, typer.Option("--identity-bits", min=8, max=65536, help="Length of a station's codeword.")
     ] = 128,
+    places: Annotated[
+        int,
+        typer.Option(
+            "--places", min=1, max=65536, help="Stations whose seeds are promised now; more can be added."
+        ),
+    ] = 1024,
     as_json: Json = False,
 ) -> None:
     """Make a workspace: a code key, and a registry whose first entry commits to it.
 
     A password is better left out of --database (PostgreSQL reads ~/.pgpass and PGPASSWORD).
     """
+    from zktrace.registry.requests import offer_text
     from zktrace.registry.workspace import DEFAULT_CARRIERS, Workspace
 
     made = Workspace.create(
@@ -85,6 +92,7 @@ def init(
         carriers=carrier or DEFAULT_CARRIERS,
         url=database,
         identity_bits=identity_bits,
+        places=places,
     )
     setup, head = made.registry.ledger().setup, made.registry.head()
     facts = {
@@ -94,50 +102,15 @@ def init(
         "budget": str(setup.budget),
         "carriers": [each.carrier for each in setup.carriers],
         "head": head.to_text(),
+        "offer": offer_text(made.offer),
     }
     emit(
         facts,
         as_json=as_json,
         text=f"{folder}  workspace of {setup.title!r}, false-accusation budget {setup.budget}\n"
         f"{folder / 'secrets' / 'code.key'}  code key, keep it: no copy can be traced without it\n"
+        f"{facts['offer']}  for stations' requests\n"
         f"{head.to_text()}",
-    )
-
-
-def enrol(
-    name: Annotated[str, typer.Argument(help="Name of the station.")],
-    public: Annotated[Path, typer.Option("--public", help="Its public key.")],
-    workspace: WorkspaceFolder = None,
-    allow_test_params: Annotated[
-        bool,
-        typer.Option("--allow-test-params", help="Accept keys of the test-* sets, which anybody can forge."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Enrol a station: it gets the next row, and the registry commits to row and credential."""
-    from zktrace.credentials import PublicKey
-    from zktrace.credentials.keys import FILE_LIMIT
-    from zktrace.primitives.files import read_bounded
-    from zktrace.registry.enrolling import enrol as enrol_station
-
-    key = PublicKey.from_bytes(read_bounded(public, limit=FILE_LIMIT))
-    if not key.params.secure and not allow_test_params:
-        raise InputError(f"{public}: a key of {key.params.name}, without security (--allow-test-params)")
-    place = workspace_at(workspace)
-    index = enrol_station(place.registry, place.custody, station=name, public=key)
-    station = place.registry.ledger().station(name)
-    facts = {
-        "ok": True,
-        "station": name,
-        "row": station.enrolment.row,
-        "index": index,
-        "fingerprint": key.fingerprint.hex(),
-        "head": place.registry.head().to_text(),
-    }
-    emit(
-        facts,
-        as_json=as_json,
-        text=f"{name}  row {station.enrolment.row}, entry {index}, public key {facts['fingerprint']}",
     )
 
 

@@ -46,9 +46,9 @@ from zktrace.primitives.canonical import to_json
 from zktrace.primitives.files import write_atomic
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import gather, layer_sizes
-from zktrace.registry.enrolling import enrol
 from zktrace.registry.export import write_export
 from zktrace.registry.log import Head
+from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 from zktrace.report.attribution import agreement_figure
 from zktrace.report.case import case_figure, case_html
@@ -155,7 +155,7 @@ class Story:
 
     def _enrol(self) -> None:
         for name, key in zip(self._names, self._keys, strict=True):
-            enrol(self._workspace.registry, self._workspace.custody, station=name, public=key.public)
+            self._workspace.enrol(name, Request.make(key, self._workspace.offer))
         self._say(
             f"enrol      {len(self._names)} simulated GNSS stations, each with a post-quantum credential"
         )
@@ -281,6 +281,7 @@ class Story:
             release=RELEASE,
             readouts=[Readout(carrier="weight", values=reader.read(state), reference=reader.reference)],
             budget=BUDGET,
+            requests=self._workspace.request_of,
         )
         evidence = folder / f"case-{number}.zkt.json"
         write_atomic(evidence, case.evidence.to_bytes(), secret=True)

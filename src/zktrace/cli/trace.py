@@ -1,7 +1,7 @@
-"""`zktrace trace` and `zktrace judge`: whose copy a suspect is, and whether the evidence for it holds."""
+"""`zktrace trace`: whose copy a suspect is."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,6 @@ from zktrace.errors import Error, InputError, Refused
 
 if TYPE_CHECKING:
     from zktrace.dispatch.reading import Reading
-    from zktrace.judge import Judgement
     from zktrace.registry.ledger import Ledger
     from zktrace.registry.records import Release
     from zktrace.registry.workspace import Workspace
@@ -112,6 +111,7 @@ def trace(
         further=reading.further,
         budget=eps * (not uncertified),
         level=eps,
+        requests=home.request_of,
     )
     given = _given(home, case, source, "--suspect" if scores is None else "--scores")
     path, warnings = _keep(home, case, out, force=force)
@@ -287,74 +287,3 @@ def _facts(case: "Case", path: Path, reading: "Reading", *, all_scores: bool) ->
 
     facts = case_facts(case, all_scores=all_scores)
     return {"ok": True, **facts, "unread": dict(reading.left), "evidence": str(path)}
-
-
-def judge(
-    evidence: Annotated[Path, typer.Argument(help="The evidence file, case.zkt.json.")],
-    head: Annotated[
-        str, typer.Option("--head", help="The head of the log, got from somebody you trust for it.")
-    ],
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="A TOML file with the judge's own conditions.")
-    ] = None,
-    suspect: Annotated[
-        Path | None, typer.Option("--suspect", help="The suspect model: its readout is made again.")
-    ] = None,
-    scores: Annotated[
-        Path | None, typer.Option("--scores", help="Or what a suspect that was only queried said.")
-    ] = None,
-    registry: Annotated[
-        Path | None,
-        typer.Option("--registry", help="An exported registry: N and the budgets are recounted."),
-    ] = None,
-    shared: Annotated[
-        Path | None,
-        typer.Option("--shared", help="The release's model: reference and alignment are made again."),
-    ] = None,
-    before: Annotated[
-        str | None, typer.Option("--before", help="A head that was witnessed before the suspect was known.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Check an accusation offline, step by step. Exit 0: upheld, 1: rejected, 2: unreadable."""
-    from zktrace.evidence.file import FILE_LIMIT
-    from zktrace.judge import DEFAULT_POLICY, Policy
-    from zktrace.judge import judge as examine
-    from zktrace.models import open_model
-    from zktrace.primitives.files import read_bounded
-    from zktrace.readouts.scores import read_matrix
-    from zktrace.registry.log import Head
-
-    found = examine(
-        read_bounded(evidence, limit=FILE_LIMIT),
-        head=Head.from_text(head.strip()),
-        policy=DEFAULT_POLICY if policy is None else Policy.read(policy),
-        suspect=None if suspect is None else open_model(suspect),
-        scores=None if scores is None else read_matrix(scores),
-        shared=None if shared is None else open_model(shared),
-        export=None if registry is None else _entries(registry),
-        before=None if before is None else Head.from_text(before.strip()),
-    )
-    emit({"ok": True, "upheld": True, **found.as_json()}, as_json=as_json, text=_minutes(found))
-
-
-def _entries(path: Path) -> Sequence[bytes]:
-    from zktrace.registry.export import read_export
-
-    return [entry.to_bytes() for entry in read_export(path)[0]]
-
-
-def _minutes(found: "Judgement") -> str:
-    lines = []
-    for step in found.steps:
-        lines.append(f"({step.number}) {step.title}")
-        lines += [f"    {fact}" for fact in step.checked]
-        lines += [f"    not checked: {fact}" for fact in step.unchecked]
-    who = ", ".join(found.named) or "nobody is accused"
-    lines.append(f"upheld: {found.verdict}, {who}")
-    if found.named:
-        lines.append(
-            f"The probability that any innocent of {found.recipients} stations is named is at most "
-            f"{found.budget}, if nobody who shaped the suspect knew anything of an innocent's secret row."
-        )
-    return "\n".join(lines)

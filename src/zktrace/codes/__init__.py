@@ -1,13 +1,13 @@
-"""Tardos biases and rows from a secret key, linear scores. States no probability."""
+"""Tardos biases and rows from seeds, linear scores. States no probability."""
 
 from zktrace.codes.biases import Biases, cutoff, draw
 from zktrace.codes.cache import RowCache
 from zktrace.codes.coefficients import Coefficients, quantise, symmetric
 from zktrace.codes.decoding import without
-from zktrace.codes.key import CodeKey
-from zktrace.codes.rows import Code, unpack
+from zktrace.codes.rows import Code, expand, unpack
 from zktrace.codes.scores import score_all, sums, top
 from zktrace.codes.soft import Channel, fit_channel, soft
+from zktrace.derivation.key import CodeKey
 
 __all__ = [
     "Biases",
@@ -18,6 +18,7 @@ __all__ = [
     "RowCache",
     "cutoff",
     "draw",
+    "expand",
     "fit_channel",
     "quantise",
     "score_all",

@@ -7,6 +7,7 @@ machine gets the same integers; no platform's sine is asked.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +15,9 @@ from flint import arb
 from numpy.typing import NDArray
 
 from zktrace.codes.checks import Floats, whole
-from zktrace.codes.key import CodeKey
 from zktrace.errors import InputError
 from zktrace.primitives.precision import WORKING_BITS, precision
+from zktrace.primitives.shake import Shake
 
 Thresholds = NDArray[np.uint32]
 
@@ -88,7 +89,7 @@ class Biases:
 
 
 def identity(label: str, length: int, colluders: int) -> tuple[bytes, bytes, bytes]:
-    """What, beside the key, makes a code: every stream of the code absorbs it."""
+    """What, beside the key, makes a code, as bytes; InputError if it makes none."""
     if not isinstance(label, str):
         raise InputError(f"the label of a code is text, not {label!r}")
     try:
@@ -102,10 +103,13 @@ def identity(label: str, length: int, colluders: int) -> tuple[bytes, bytes, byt
     return name, positions.to_bytes(8, "big"), size.to_bytes(8, "big")
 
 
-def draw(key: CodeKey, label: str, length: int, colluders: int) -> Biases:
-    """The biases of the code `label` under `key`: the same integers on every machine."""
-    stream = key.stream("biases", *identity(label, length, colluders))
-    uniform = np.frombuffer(stream.digest(8 * length), dtype="<u8").tolist()
+@lru_cache(maxsize=32)
+def draw(seed: bytes, length: int, colluders: int) -> Biases:
+    """The biases under a seed, the same on every machine. A longer code begins with a shorter one."""
+    positions = whole(length, "the length of a code", 1, LENGTH_LIMIT)
+    size = cutoff(colluders).denominator // _CUTOFF_COEFFICIENT
+    stream = Shake("zkt-biases-v1", seed, size.to_bytes(8, "big"))
+    uniform = np.frombuffer(stream.digest(8 * positions), dtype="<u8").tolist()
     low, high = threshold_range(colluders)
     thresholds = [min(max(t, low), high) for t in _rounded(uniform, colluders)]
     return Biases(thresholds=np.array(thresholds, dtype=np.uint32), colluders=colluders)

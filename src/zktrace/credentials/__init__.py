@@ -7,6 +7,7 @@ from zktrace.credentials.binding import (
     MessageBinding,
     Mode,
     ModelBinding,
+    RequestBinding,
 )
 from zktrace.credentials.keys import PublicKey, SecretKey
 from zktrace.credentials.params import DEFAULT, XLPNParams, by_name
@@ -23,6 +24,7 @@ __all__ = [
     "ModelBinding",
     "Proof",
     "PublicKey",
+    "RequestBinding",
     "SecretKey",
     "XLPNParams",
     "by_name",

@@ -1,4 +1,4 @@
-"""What a proof is about: nothing but the credential, a model state, or a message.
+"""What a proof is about: nothing but the credential, a model state, a message, or a request to enrol.
 
 The bytes of a binding end in the statement (A, y) and begin with a tag of their own, so no two kinds can be
 confused; all fields are length-prefixed.
@@ -18,16 +18,18 @@ from zktrace.primitives.encoding import fields
 from zktrace.primitives.files import open_regular, read_bounded
 
 DIGEST_BYTES: Final = 32
+NONCE_BYTES: Final = 32
 MESSAGE_LIMIT: Final = 1 << 40
 COMPONENT_BITS_LIMIT: Final = 1 << 16
 
 
 class Mode(Enum):
-    """The three kinds of statement; the value is the byte in a proof's header."""
+    """The four kinds of statement; the value is the byte in a proof's header."""
 
     CREDENTIAL = 0
     MODEL = 1
     MESSAGE = 2
+    REQUEST = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +138,30 @@ class MessageBinding:
             return cls(message_digest=hashlib.file_digest(handle, "sha256").digest())
 
 
-Binding = CredentialBinding | ModelBinding | MessageBinding
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestBinding:
+    """A request to enrol: knowledge of the witness, said of the operator's offer and the station's nonce."""
+
+    mode: ClassVar = Mode.REQUEST
+    offer: bytes  # digest of what the station was offered
+    nonce: bytes  # the station's own draw
+
+    def __post_init__(self) -> None:
+        if len(self.offer) != DIGEST_BYTES or len(self.nonce) != NONCE_BYTES:
+            raise ValueError("an offer digest or a nonce of the wrong size")
+
+    def parts(self) -> tuple[bytes, ...]:
+        """The fields between the tag and the statement."""
+        return (self.offer, self.nonce)
+
+
+Binding = CredentialBinding | ModelBinding | MessageBinding | RequestBinding
 
 
 def context(public: PublicKey, binding: Binding) -> bytes:
     """ctx = tag | H256(model state) | component | A | y of `alg_verify`, each field length-prefixed.
 
-    In the other two modes the digest and component give way to a message digest or to nothing.
+    In the other modes digest and component give way to the fields of the binding, or to nothing.
     """
     tag = f"zkt-stern-v1/{binding.mode.name.lower()}".encode()
     return fields((tag, *binding.parts(), public.matrix, public.y))

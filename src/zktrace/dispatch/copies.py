@@ -69,6 +69,7 @@ class CopyPlan:
     layouts: tuple[Layout, ...]
     seeds: dict[str, bytes]  # of the directions, by carrier
     lengths: dict[str, int]  # of the words
+    model: bytes  # digest of the shared model
     settings: CopySettings
 
     @property

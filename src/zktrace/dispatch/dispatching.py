@@ -62,8 +62,9 @@ def plan_of(workspace: Workspace, release: Release, settings: CopySettings) -> C
     return CopyPlan(
         folder=folder.path,
         layouts=release.layouts,
-        seeds={each: custody.direction_seed(each, release.name) for each in carriers},
-        lengths={each: custody.code(each).length for each in carriers},
+        seeds={each: custody.direction_seed(each, release.number, release.root) for each in carriers},
+        lengths={each: custody.shape(each).length for each in carriers},
+        model=release.model,
         settings=settings,
     )
 
@@ -122,7 +123,7 @@ def _dispatch(
             continue
         report(name, 1.0)
         yield Copy(station=name, path=places[name], digest=found, made=False)
-    codes = [workspace.custody.code(carrier) for carrier in plan.carriers]
+    codes = [workspace.custody.code(carrier, ledger.claims) for carrier in plan.carriers]
     orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
     for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
         _put_on_record(workspace, order, digest, known.get(order.station, set()))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, read_bounded, write_atomic
@@ -27,14 +28,13 @@ from zktrace.readouts.scales import layer_sizes
 from zktrace.readouts.scores import OutputReader
 from zktrace.readouts.suspects import layer_names, plain
 from zktrace.readouts.weight import Profile, WeightReader
-from zktrace.registry.bindings import (
+from zktrace.registry.ledger import check_name
+from zktrace.registry.readouts import (
     READOUT_LIMIT,
-    directions_commitment,
     read_readout,
     readout_bytes,
     readout_digest,
 )
-from zktrace.registry.ledger import check_name
 from zktrace.registry.records import Layout, Release
 from zktrace.registry.workspace import Workspace
 
@@ -177,12 +177,21 @@ def make_release(
         shared = _keep_shared(model, folder.shared_path)
         if pool is not None:
             folder.save_pool(pool)
-        making = _Making(folder=folder, shared=shared, profile=profile, pool=pool)
+        number, root = len(ledger.releases), ledger.root
         layouts = []
         for carrier in carriers:
-            seed, length = custody.direction_seed(carrier, name), custody.code(carrier).length
-            layouts.append(making.layout(carrier, seed, length))
-        record = Release(name=name, model=model_digest(shared), layouts=tuple(layouts))
+            making = _Making(
+                folder=folder,
+                shared=shared,
+                profile=profile,
+                pool=pool,
+                seed=custody.direction_seed(carrier, number, root),
+                draws=custody.probe_stream(carrier, number),
+            )
+            layouts.append(making.layout(carrier, custody.shape(carrier).length))
+        record = Release(
+            name=name, number=number, root=root, model=model_digest(shared), layouts=tuple(layouts)
+        )
         workspace.registry.add(record)
     return record
 
@@ -234,44 +243,45 @@ class _Making:
     shared: ModelState
     profile: Profile
     pool: Pool | None
+    seed: bytes  # of the directions
+    draws: Stream  # of the probes
 
-    def layout(self, carrier: str, seed: bytes, length: int) -> Layout:
+    def layout(self, carrier: str, length: int) -> Layout:
         """Write a carrier's files and say how it is read."""
         make = {"weight": self.weight, "feature": self.feature, "output": self.output}[carrier]
-        return make(seed, length)
+        return make(length)
 
-    def weight(self, seed: bytes, length: int) -> Layout:
+    def weight(self, length: int) -> Layout:
         layers = layer_sizes(self.shared)
         _check_room(length, layers)
-        blank = WeightReader(seed=seed, length=length, layers=layers, profile=self.profile)
-        return self._layout("weight", seed, blank.project(self.shared), dimension=sum(layers), layers=layers)
+        blank = WeightReader(seed=self.seed, length=length, layers=layers, profile=self.profile)
+        return self._layout("weight", blank.project(self.shared), dimension=sum(layers), layers=layers)
 
-    def feature(self, seed: bytes, length: int) -> Layout:
+    def feature(self, length: int) -> Layout:
         from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
         from zktrace.learning.backbone import backbone_of  # noqa: PLC0415
 
         dimension = backbone_of(plain(self.shared)).features
-        images = _draw_probes(self.pool, length, seed)
+        images = _draw_probes(self.pool, length, self.draws)
         save_model(self.folder.probes_path, {"probes": images}, secret=True, replace=True)
         probes = model_digest(open_model(self.folder.probes_path))
-        blank = FeatureReader(seed=seed, probes=images, profile=self.profile)
-        return self._layout("feature", seed, blank.project(self.shared), dimension=dimension, probes=probes)
+        blank = FeatureReader(seed=self.seed, probes=images, profile=self.profile)
+        return self._layout("feature", blank.project(self.shared), dimension=dimension, probes=probes)
 
-    def output(self, seed: bytes, length: int) -> Layout:
+    def output(self, length: int) -> Layout:
         from zktrace.carriers.output import OutputModelReader, Support  # noqa: PLC0415
 
-        queries = draw_queries(self.pool, length, seed)
-        save_model(self.folder.queries_path, queries.arrays(), replace=True)
+        queries = draw_queries(self.pool, length, self.draws)
+        save_model(self.folder.queries_path, queries.arrays(), secret=True, replace=True)
         probes = model_digest(open_model(self.folder.queries_path))
         support = Support(images=queries.support, labels=queries.labels)
-        blank = OutputModelReader(seed=seed, probes=queries.probes, support=support)
+        blank = OutputModelReader(seed=self.seed, probes=queries.probes, support=support)
         scores = blank.scores(self.shared)
-        return self._layout("output", seed, scores.reshape(-1), dimension=support.classes, probes=probes)
+        return self._layout("output", scores.reshape(-1), dimension=support.classes, probes=probes)
 
     def _layout(
         self,
         carrier: str,
-        seed: bytes,
         values: Floats,
         *,
         dimension: int,
@@ -287,7 +297,6 @@ class _Making:
             profile=self.profile,
             dimension=dimension,
             layers=layers,
-            directions=directions_commitment(seed, carrier),
             reference=readout_digest(values) if informed else ZEROS,
             probes=probes,
         )
@@ -301,28 +310,26 @@ def _check_room(length: int, layers: tuple[int, ...]) -> None:
         )
 
 
-def _draw_probes(pool: Pool | None, length: int, seed: bytes) -> NDArray[np.float32]:
-    """Which of the pool's images are probes, by the secret seed of the directions."""
+def _draw_probes(pool: Pool | None, length: int, draws: Stream) -> NDArray[np.float32]:
+    """Which of the pool's images are probes: a secret draw."""
     if pool is None or len(pool.images) < length:
         found = 0 if pool is None else len(pool.images)
         raise InputError(f"{length} probes are needed, the proxy data has {found} images")
-    rng = np.random.default_rng(list(seed))
-    chosen = rng.choice(len(pool.images), length, replace=False)
+    chosen = draws.sample(len(pool.images), length)
     return np.ascontiguousarray(pool.images[chosen], dtype=np.float32)
 
 
-def draw_queries(pool: Pool | None, length: int, seed: bytes) -> Queries:
-    """Support and probes of the output carrier, by the secret seed: no image is both.
+def draw_queries(pool: Pool | None, length: int, draws: Stream) -> Queries:
+    """Support and probes of the output carrier, a secret draw: no image is both.
 
     Probes are of all classes alike, as far as there are images: where one class is most of the data, its
     images look alike to the model and could carry little.
     """
     if pool is None:
         raise InputError(f"{length} probes are needed, and there is no proxy data")
-    rng = np.random.default_rng([*seed, 1])
     classes, labels = np.unique(pool.labels, return_inverse=True)
     held = [
-        rng.permutation(np.flatnonzero(labels == each))[: min(SUPPORT, int((labels == each).sum()) // 2)]
+        _shuffled(np.flatnonzero(labels == each), draws)[: min(SUPPORT, int((labels == each).sum()) // 2)]
         for each in range(len(classes))
     ]
     if len(classes) < 2 or not all(len(each) for each in held):
@@ -336,7 +343,7 @@ def draw_queries(pool: Pool | None, length: int, seed: bytes) -> Queries:
             f"{length} probes and {len(support)} images of a support are needed, "
             f"the proxy data has {len(labels)} images"
         )
-    chosen = _evenly(rest, labels[rest], length, rng)
+    chosen = _evenly(rest, labels[rest], length, draws)
     return Queries(
         probes=np.ascontiguousarray(pool.images[chosen], dtype=np.float32),
         support=np.ascontiguousarray(pool.images[support], dtype=np.float32),
@@ -345,16 +352,20 @@ def draw_queries(pool: Pool | None, length: int, seed: bytes) -> Queries:
 
 
 def _evenly(
-    places: NDArray[np.int64], labels: NDArray[np.int64], count: int, rng: np.random.Generator
+    places: NDArray[np.int64], labels: NDArray[np.int64], count: int, draws: Stream
 ) -> NDArray[np.int64]:
     """Some of the places, as many of each label as of any other while there are, in random order."""
-    order = rng.permutation(len(places))
+    order = draws.permutation(len(places))
     turn = np.zeros(len(places), dtype=np.int64)  # the how-manieth of its label a place is, in that order
     for each in np.unique(labels):
         own = order[labels[order] == each]
         turn[own] = np.arange(len(own))
     first = order[np.argsort(turn[order], kind="stable")][:count]
-    chosen: NDArray[np.int64] = places[rng.permutation(first)]
+    return _shuffled(places[first], draws)
+
+
+def _shuffled(values: NDArray[np.int64], draws: Stream) -> NDArray[np.int64]:
+    chosen: NDArray[np.int64] = values[draws.permutation(len(values))]
     return chosen
 
 
@@ -365,13 +376,13 @@ def reader_of(workspace: Workspace, release: str, carrier: str) -> Reader:
     """What reads suspects of a release on one carrier. Torch is needed for all but the weight carrier."""
     layout = layout_of(workspace, release, carrier)
     folder = release_folder(workspace, release)
-    seed = workspace.custody.direction_seed(carrier, release)
+    seed = seed_of(workspace, release, carrier)
     profile: Profile = "paper" if layout.profile == "paper" else "informed"
     reference = folder.reference(layout)
     if carrier == "weight":
         return WeightReader(
             seed=seed,
-            length=workspace.custody.code(carrier).length,
+            length=workspace.custody.shape(carrier).length,
             layers=layout.layers,
             profile=profile,
             reference=reference,
@@ -401,11 +412,17 @@ def scores_reader_of(workspace: Workspace, release: str) -> OutputReader:
     if reference is None:
         raise Refused(f"the output carrier of {release} has no reference")
     return OutputReader(
-        seed=workspace.custody.direction_seed("output", release),
-        length=workspace.custody.code("output").length,
+        seed=seed_of(workspace, release, "output"),
+        length=workspace.custody.shape("output").length,
         classes=layout.dimension,
         reference=reference,
     )
+
+
+def seed_of(workspace: Workspace, release: str, carrier: str) -> bytes:
+    """The seed of a release's directions on one carrier."""
+    record = workspace.registry.ledger().release(release)
+    return workspace.custody.direction_seed(carrier, record.number, record.root)
 
 
 def layout_of(workspace: Workspace, release: str, carrier: str) -> Layout:

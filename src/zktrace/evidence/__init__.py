@@ -1,6 +1,6 @@
 """The evidence file: what an accusation rests on, in one canonical text (docs/spec/evidence.md)."""
 
-from zktrace.evidence.file import Accused, CarrierOpening, Evidence, LoggedEntry, RowOpening
+from zktrace.evidence.file import Accused, CarrierOpening, Evidence, LoggedEntry, RowOpening, SeedOpening
 from zktrace.evidence.findings import CarrierClaim, Findings, LookClaim, Naming, Stage
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "LookClaim",
     "Naming",
     "RowOpening",
+    "SeedOpening",
     "Stage",
 ]

@@ -2,13 +2,16 @@
 
     format    "zkt-evidence-v1"
     head      of the log that the proofs lead to
-    entries   of the log and their proofs: setup, release, enrolment of each accused, investigation, verdict
-    carriers  what an accusation rests on: biases, directions, the readout, the reference's readout
-    accused   each named station's rows and their openings
+    entries   of the log and their proofs: setup, release, enrolment of each accused, investigation, verdict,
+              and reservations if a seed was promised by one
+    past      shows that the head extends the root that the release's directions come from
+    carriers  what an accusation rests on: seeds of biases and directions, the readout, the reference's
+    accused   the seeds of each named station's rows, and the proof in its request to enrol
     findings  what is claimed
 
-Secrets are opened only as far as an accusation rests on them: a carrier that names nobody stays closed, and
-a file without an accusation opens nothing.
+Nothing that a seed determines is in the file: a judge makes biases, directions and rows itself. Secrets are
+opened only as far as an accusation rests on them: a carrier that names nobody stays closed, and a file
+without an accusation opens nothing.
 """
 
 from dataclasses import dataclass
@@ -17,28 +20,29 @@ from typing import Annotated, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.derivation.promises import SEED_BYTES
 from zktrace.errors import MalformedEvidence, MalformedFile
 from zktrace.evidence.findings import ACCUSED_LIMIT, Findings
 from zktrace.primitives.canonical import from_json, to_json
-from zktrace.primitives.commitment import OPENING_BYTES
-from zktrace.primitives.fields import Declared, Form, listed, nested, octets, text, whole
+from zktrace.primitives.commitment import COMMITMENT_BYTES
+from zktrace.primitives.fields import Declared, Form, listed, nested, octets, packed, text, whole
 from zktrace.registry.log import HashPath
 from zktrace.registry.records import CARRIERS, ENTRY_LIMIT, Carrier, Name
+from zktrace.registry.requests import PROOF_LIMIT
 
 FORMAT: Final = "zkt-evidence-v1"
-FILE_LIMIT: Final = 1 << 24  # bytes
+FILE_LIMIT: Final = 1 << 26  # bytes
 LENGTH_LIMIT: Final = 1 << 13  # positions of a code
 WORK_LIMIT: Final = 1 << 17  # positions to certify over all stages and carriers: a judge's minute
 _SHORTEST: Final = 1 << 10  # what a shorter code counts as
 _ROWS: Final = 32  # taken out of a readout, they take as long as its certificate
 REFERENCE_LIMIT: Final = 1 << 19  # values of a reference: one a position, or one a position and class
-SEED_BYTES: Final = 32
-_ENTRIES: Final = ACCUSED_LIMIT + 4
+_ENTRIES: Final = 2 * ACCUSED_LIMIT + 5  # an enrolment and at most a reservation for each, and the rest
 _INDEX_LIMIT: Final = 1 << 40
 _ENTRY_TEXT: Final = text(ENTRY_LIMIT)
 
 Floats = NDArray[np.float64]
-Opening = Annotated[bytes, octets(OPENING_BYTES)]
+Seed = Annotated[bytes, octets(SEED_BYTES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +58,25 @@ class LoggedEntry(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeedOpening(Declared):
+    """A promised seed of one carrier, and what shows that it was promised."""
+
+    what: ClassVar = "a seed"
+    seed: Seed
+    others: Annotated[  # commitments to the place's seeds of the other carriers
+        tuple[bytes, ...], listed(octets(COMMITMENT_BYTES), high=len(CARRIERS) - 1)
+    ]
+    path: HashPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierOpening(Declared):
     """How a carrier was read and scored: all that its coefficients are made from."""
 
     what: ClassVar = "a carrier"
     carrier: Carrier
-    thresholds: Annotated[bytes, octets(4, 4 * LENGTH_LIMIT)]  # T_b of the biases, 4 bytes each
-    bias_opening: Opening
-    direction_seed: Annotated[bytes, octets(SEED_BYTES)]
+    biases: Seed
+    directions: Annotated[SeedOpening, nested(SeedOpening)]
     readout: Annotated[bytes, octets(8, 8 * LENGTH_LIMIT)]  # float64, 8 bytes each
     reference: Annotated[bytes, octets(0, 8 * REFERENCE_LIMIT)]  # the shared model's readout in the same
     # form, of the output carrier its scores, row after row; empty in the paper profile
@@ -69,11 +84,7 @@ class CarrierOpening(Declared):
     @property
     def length(self) -> int:
         """Positions of the code."""
-        return len(self.thresholds) // 4
-
-    def bias_thresholds(self) -> NDArray[np.uint32]:
-        """T_b."""
-        return np.frombuffer(self.thresholds, dtype=">u4").astype(np.uint32)
+        return len(self.readout) // 8
 
     def values(self) -> Floats:
         """The readout."""
@@ -85,10 +96,8 @@ class CarrierOpening(Declared):
 
     def check(self) -> None:
         """As many values as positions, all finite."""
-        if len(self.thresholds) % 4 or len(self.readout) != 8 * self.length:
-            raise MalformedFile(
-                f"a carrier: has {len(self.readout)} bytes of readout for {self.length} positions"
-            )
+        if len(self.readout) % 8:
+            raise MalformedFile(f"a carrier: has {len(self.readout)} bytes of readout")
         scores = self.carrier == "output" and not len(self.reference) % len(self.readout)
         if self.reference and len(self.reference) != len(self.readout) and not scores:
             raise MalformedFile(f"a carrier: has {len(self.reference)} bytes of reference")
@@ -100,25 +109,21 @@ class CarrierOpening(Declared):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOpening(Declared):
-    """A row of one carrier's code, and what opens its commitment."""
+    """The operator's part of a row of one carrier's code."""
 
     what: ClassVar = "a row"
     carrier: Carrier
-    row: Annotated[bytes, octets(1, LENGTH_LIMIT // 8)]  # packed
-    opening: Opening
+    opening: Annotated[SeedOpening, nested(SeedOpening)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accused(Declared):
-    """A named station and its rows of the carriers that the accusation rests on."""
+    """A named station: what its rows are made of on the carriers that the accusation rests on."""
 
     what: ClassVar = "an accused"
     station: Name
+    request: Annotated[bytes, packed(0, PROOF_LIMIT)]  # the proof in its request; empty if it was lost
     rows: Annotated[tuple[RowOpening, ...], listed(nested(RowOpening), low=1, high=len(CARRIERS))]
-
-    def row(self, carrier: str) -> RowOpening:
-        """The row of a carrier that the accusation rests on."""
-        return next(each for each in self.rows if each.carrier == carrier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +135,7 @@ class Evidence(Declared):
     entries: Annotated[  # in the order of the log
         tuple[LoggedEntry, ...], listed(nested(LoggedEntry), low=1, high=_ENTRIES)
     ]
+    past: HashPath  # from the log just before the release to the head
     carriers: Annotated[  # in the order of the findings
         tuple[CarrierOpening, ...], listed(nested(CarrierOpening), high=len(CARRIERS))
     ]

@@ -34,7 +34,7 @@ from zktrace.primitives.fields import (
 )
 from zktrace.registry.records import CARRIERS, LOOKS_LIMIT, Carrier, Digest, Name
 
-ACCUSED_LIMIT: Final = 4096  # stations that one verdict may name
+ACCUSED_LIMIT: Final = 256  # stations that one verdict may name
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
 _DOMAIN: Final = b"zkt-findings-v1"
 

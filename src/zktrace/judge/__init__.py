@@ -5,8 +5,8 @@ from zktrace.judge import judge
 judge(Path("case.zkt.json").read_bytes(), head=head)   # a Judgement, or EvidenceRejected with its step
 """
 
-from zktrace.judge.judgement import STEPS, Judgement, Step
+from zktrace.judge.judgement import STEPS, Judgement, Minutes, Step, Total
 from zktrace.judge.policy import DEFAULT_POLICY, Policy
 from zktrace.judge.protocol import judge
 
-__all__ = ["DEFAULT_POLICY", "STEPS", "Judgement", "Policy", "Step", "judge"]
+__all__ = ["DEFAULT_POLICY", "STEPS", "Judgement", "Minutes", "Policy", "Step", "Total", "judge"]

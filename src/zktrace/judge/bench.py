@@ -12,8 +12,9 @@ from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Biases
 from zktrace.evidence import Evidence
 from zktrace.judge.dossier import Dossier
-from zktrace.judge.judgement import Minutes
+from zktrace.judge.judgement import Minutes, Total
 from zktrace.judge.policy import Policy
+from zktrace.judge.readers import Readers
 from zktrace.judge.scoring import Look
 from zktrace.models import ModelState
 from zktrace.registry.log import Head
@@ -27,6 +28,7 @@ class Suspect:
     model: ModelState | None = None
     scores: NDArray[Any] | None = None
     shared: ModelState | None = None  # the release's model, which an aligned suspect is held against
+    probes: tuple[ModelState, ...] = ()  # of the release, by which a network is read
 
     @property
     def given(self) -> bool:
@@ -44,9 +46,22 @@ class Bench:
     before: Head | None
     minutes: Minutes
     dossier: Dossier
-    biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, as opened
+    readers: Readers
+    biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed
+    directions: dict[str, bytes] = field(default_factory=dict)  # by carrier: the seed of the directions
+    rows: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (station, carrier): packed, as derived
     stages: dict[tuple[int, str], Look] = field(default_factory=dict)  # (stage counted from 1, carrier)
-    read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # what the judge read from the suspect
+    read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # readouts that the judge made
+    recomputed: set[str] = field(
+        default_factory=set
+    )  # carriers whose readout it made from the suspect itself
+    recounted: Total | None = None  # budgets, from the exported registry
+
+    @property
+    def total(self) -> Total:
+        """What all investigations may have spent: recounted, or what the setup allows them."""
+        allowed = self.dossier.setup.budget
+        return self.recounted or Total(upto=allowed, whole=allowed, recounted=False)
 
     @property
     def rule(self) -> Rule:

@@ -4,9 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from zktrace.derivation.promises import Promise
 from zktrace.errors import InputError
 from zktrace.evidence import Evidence
-from zktrace.registry.records import Enrolment, Entry, Investigation, Record, Release, Setup, Verdict
+from zktrace.registry.ledger import promised
+from zktrace.registry.records import (
+    PLACE,
+    RELEASE,
+    Enrolment,
+    Entry,
+    Investigation,
+    Record,
+    Release,
+    Reservation,
+    Setup,
+    Verdict,
+    record_digest,
+)
 
 T = TypeVar("T", bound=Record)
 
@@ -20,9 +34,30 @@ class Dossier:
     investigation: Investigation
     verdict: Verdict
     enrolments: dict[str, Enrolment]
-    places: dict[
-        str, int
-    ]  # of setup, release, investigation, verdict; of an enrolment under "enrolment <name>"
+    reservations: tuple[Reservation, ...]
+    places: dict[str, int]  # of setup, release, investigation, verdict; "enrolment <name>"; "reservation <n>"
+
+    def promise_of_place(self, place: int) -> tuple[Promise, bytes]:
+        """The seed tree that a station's place is in, and the digest of the offer that it asked for."""
+        record = self._promising(PLACE, place)
+        return promised(record, PLACE, self._carriers), record_digest(record)
+
+    def promise_of_release(self) -> Promise:
+        """The seed tree that the release's directions come from."""
+        return promised(self._promising(RELEASE, self.release.number), RELEASE, self._carriers)
+
+    @property
+    def _carriers(self) -> tuple[str, ...]:
+        return tuple(each.carrier for each in self.setup.carriers)
+
+    def _promising(self, kind: str, place: int) -> Setup | Reservation:
+        first = self.setup.places if kind == PLACE else self.setup.releases
+        if place < first.count:
+            return self.setup
+        for each in self.reservations:
+            if each.of == kind and each.first <= place < each.first + each.seeds.count:
+                return each
+        raise InputError(f"no entry of the file promises a seed for {kind} {place}")
 
 
 def open_dossier(evidence: Evidence) -> Dossier:
@@ -30,8 +65,9 @@ def open_dossier(evidence: Evidence) -> Dossier:
     found = [(each.index, Entry.from_bytes(each.entry).record) for each in evidence.entries]
     single = {kind.kind: _the_one(found, kind) for kind in (Setup, Release, Investigation, Verdict)}
     enrolments = {record.station: (at, record) for at, record in found if isinstance(record, Enrolment)}
+    reservations = [(at, record) for at, record in found if isinstance(record, Reservation)]
     wanted = {each.station for each in evidence.accused}
-    if set(enrolments) != wanted or len(found) != len(single) + len(wanted):
+    if set(enrolments) != wanted or len(found) != len(single) + len(wanted) + len(reservations):
         raise InputError(
             f"the entries are {', '.join(record.kind for _, record in found)}; needed are a setup, "
             "a release, an investigation, a verdict and the enrolments of "
@@ -43,8 +79,10 @@ def open_dossier(evidence: Evidence) -> Dossier:
         investigation=_the_one(found, Investigation)[1],
         verdict=_the_one(found, Verdict)[1],
         enrolments={name: record for name, (_, record) in enrolments.items()},
+        reservations=tuple(record for _, record in reservations),
         places={kind: at for kind, (at, _) in single.items()}
-        | {f"enrolment {name}": at for name, (at, _) in enrolments.items()},
+        | {f"enrolment {name}": at for name, (at, _) in enrolments.items()}
+        | {f"reservation {number}": at for number, (at, _) in enumerate(reservations)},
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, NoReturn
 
-from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence, Rejected
+from zktrace.errors import CannotTell, EvidenceRejected, InputError, MalformedEvidence, Rejected
 
 STEPS: Final = {
     1: "format",
@@ -32,6 +32,25 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What the investigations of a log may have spent together: the sum of their budgets."""
+
+    upto: Fraction  # this investigation and all before it
+    whole: Fraction  # all under the judge's head
+    recounted: bool  # from an exported registry; otherwise both are what the setup allows
+
+    def __str__(self) -> str:
+        if not self.recounted:
+            return f"{self.whole} for all of the log together (what the setup allows, not recounted)"
+        later = "" if self.whole == self.upto else f"; {self.whole} with those after it"
+        return f"{self.upto} for all of the log up to it (recounted{later})"
+
+    def as_json(self) -> dict[str, object]:
+        """For a machine."""
+        return {"recounted": self.recounted, "upto": str(self.upto), "whole": str(self.whole)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """Upheld: every step passed. A rejected file gives no judgement but an error."""
 
@@ -40,12 +59,30 @@ class Judgement:
     suspect: bytes  # digest
     release: str
     budget: Fraction
+    total: Total
     recipients: int
     steps: tuple[Step, ...]
+
+    @property
+    def bound(self) -> str:
+        """What is proved of innocents, in one sentence; empty if nobody is accused."""
+        if not self.named:
+            return ""
+        return (
+            f"The probability that any innocent of {self.recipients} stations is named is at most "
+            f"{self.budget} for this investigation and {self.total}, "
+            "if nobody who shaped a suspect knew anything of an innocent's secret row."
+        )
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """All that was not checked."""
+        return tuple(fact for step in self.steps for fact in step.unchecked)
 
     def as_json(self) -> dict[str, object]:
         """For a machine."""
         return {
+            "bound": self.bound,
             "budget": str(self.budget),
             "named": list(self.named),
             "recipients": self.recipients,
@@ -60,6 +97,7 @@ class Judgement:
                 for each in self.steps
             ],
             "suspect": self.suspect.hex(),
+            "total": self.total.as_json(),
             "verdict": self.verdict,
         }
 
@@ -74,11 +112,14 @@ class Minutes:
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
-        """A step; whatever is found wanting inside is a rejection in it. A bad format stays one."""
+        """A step; whatever is found wanting inside is a rejection in it.
+
+        A bad format stays one, and what decides neither way stays that.
+        """
         self.at = number
         try:
             yield
-        except (EvidenceRejected, MalformedEvidence):
+        except (EvidenceRejected, MalformedEvidence, CannotTell):
             raise
         except (InputError, Rejected) as error:
             raise EvidenceRejected(step=number, title=STEPS[number], reason=str(error)) from error

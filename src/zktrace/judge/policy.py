@@ -1,15 +1,20 @@
 """What a judge is ready to uphold, in a small TOML file. An unknown key is an error: no setting is ignored.
 
 max_budget = 0.01                         # the largest false-accusation probability of one investigation
+max_total_budget = 0.5                    # of it and all investigations of the log before it together
 rules = ["certified", "paper"]
 carriers = ["weight", "feature", "output"]
 min_length = 256                          # positions of a code that may accuse
-require_suspect = false                   # the suspect model must be given
+require_suspect = false                   # the suspect model must be given; scores are no model
+require_readout = false                   # its readout must have been made again by this judge
 require_shared = false                    # the release's shared model must be given
 require_registry = false                  # an exported registry must be given
 require_before = false                    # a head from before the suspect was known must be given
+require_request = true                    # the accused's own requests to enrol must be in the file
 require_dispatch = true                   # with a registry: the accused must have been sent a copy
+accept_weak_credentials = false           # keys of sets that are only for tests or reproduction
 accept_tamper = true                      # the opposite of a row may accuse its owner
+accept_scores = true                      # a matrix of scores may stand for a suspect that was only queried
 """
 
 import tomllib
@@ -33,25 +38,35 @@ class Policy:
     """The judge's own conditions, beside the rules of the protocol."""
 
     max_budget: Fraction = Fraction(1, 100)
+    max_total_budget: Fraction = Fraction(1, 2)
     rules: tuple[str, ...] = RULES
     carriers: tuple[str, ...] = CARRIERS
     min_length: int = 256
     require_suspect: bool = False
+    require_readout: bool = False
     require_shared: bool = False
     require_registry: bool = False
     require_before: bool = False
+    require_request: bool = True
     require_dispatch: bool = True
+    accept_weak_credentials: bool = False
     accept_tamper: bool = True
+    accept_scores: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_budget < 1:
-            raise InputError("policy: max_budget must lie between 0 and 1")
+        for name, budget in (("max_budget", self.max_budget), ("max_total_budget", self.max_total_budget)):
+            if not 0 < budget < 1:
+                raise InputError(f"policy: {name} must lie between 0 and 1")
         if type(self.min_length) is not int or not 1 <= self.min_length <= _LENGTHS:
             raise InputError(f"policy: min_length must be a whole number in 1..{_LENGTHS}")
         for name, allowed in (("rules", RULES), ("carriers", CARRIERS)):
             chosen: Sequence[str] = getattr(self, name)
             if not chosen or not set(chosen) <= set(allowed):
                 raise InputError(f"policy: {name} must be some of {', '.join(allowed)}")
+
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Every key and its value, as a policy file spells them."""
+        return tuple((each.name, _spelled(getattr(self, each.name))) for each in fields(self))
 
     @classmethod
     def from_toml(cls, data: bytes) -> Self:
@@ -78,7 +93,7 @@ DEFAULT_POLICY: Final = Policy()
 def _value(name: str, value: object) -> Any:  # noqa: ANN401
     """A value of its field's kind."""
     match name, value:
-        case "max_budget", Fraction():
+        case (("max_budget" | "max_total_budget"), Fraction()):
             return value
         case "min_length", int() if type(value) is int:
             return value
@@ -87,3 +102,10 @@ def _value(name: str, value: object) -> Any:  # noqa: ANN401
         case str(), bool() if name.startswith(("require_", "accept_")):
             return value
     raise InputError(f"policy: {name} has a value of another kind, {shown(str(value))}")
+
+
+def _spelled(value: object) -> str:
+    """A value for a person."""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

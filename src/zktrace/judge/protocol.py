@@ -1,22 +1,29 @@
 """The judge's protocol. Nothing is believed that can be recomputed; a failure names its step.
 
 (1) Format. The file is canonical, bounded, and its parts are about the same stations and carriers.
-(2) Head and inclusion. The file's head is the judge's, or is extended by it in an exported registry; every
-    entry is under the head; the entries are those that are needed and no other. Where an earlier head is
-    given, setup, release, enrolments and dispatches of the accused are under that one.
-(3) Openings. Codewords are those of the public keys; rows, biases and directions open the commitments of
-    enrolment, setup and release; readouts have the digests that were claimed and recorded.
-(4) Setup. Codes, carriers, profile and rule fit together; the investigation came after what it is about and
-    before its verdict; the looks that were taken, the number of recipients and the level are those on record.
+(2) Head and inclusion. The file's head is the judge's, or is extended by it as an exported registry or a
+    consistency proof shows; every entry is under the head; the entries are those that are needed and no
+    other. Where an earlier head is given it is from before the investigation, and setup, release and
+    enrolments of the accused are under that one.
+(3) Openings. Codewords are those of the public keys; seeds are those that setup or reservations promised;
+    biases, directions and rows are made from them by the judge, rows with the nonces that the accused proved
+    to have drawn themselves, directions with the log just before the release; readouts have the digests that
+    were claimed and recorded.
+(4) Setup. Names are such as the ledger takes; codes, carriers, profile and rule fit together; the
+    investigation came after what it is about and before its verdict; the looks that were taken, the number of
+    recipients and the level are those on record. With an exported registry every rule of the ledger is
+    replayed, recipients and budgets are recounted, and the accused were sent a copy.
 (5) Readout. The suspect, where given, has the recorded digest, and reading it in the way of the look that
-    named gives the claimed values: a model's scales, as they are or aligned, or scores that were collected.
-    The shared model, where given, is the release's and reads as the reference.
+    named gives the claimed values, as far as this judge can read it. The shared model, where given, is the
+    release's and reads as the reference.
 (6) Scores. Every claimed score is that of the opened row, stage by stage, exactly.
 (7) Certificates. The judge makes every certificate itself; every score is beyond it, and every claim holds,
     also on the judge's own readout; nobody was kept for a later stage.
 (8) Budget and policy. What was spent, look by look, was on record beforehand and is no more than the judge's
-    policy allows.
+    policy allows, by itself and together with all before it.
 (9) Verdict. It is what the numbers say, and the log has the digest of the findings.
+
+`docs/spec/evidence.md` has each of these as numbered rules; a test breaks them one by one.
 """
 
 from collections.abc import Sequence
@@ -29,16 +36,17 @@ from zktrace.judge.bench import Bench, Suspect
 from zktrace.judge.dossier import open_dossier
 from zktrace.judge.judgement import Judgement, Minutes
 from zktrace.judge.policy import DEFAULT_POLICY, Policy
+from zktrace.judge.readers import Readers, light_readers
 from zktrace.judge.steps.budget import check_policy
 from zktrace.judge.steps.certificates import check_certificates
-from zktrace.judge.steps.head import check_before, check_head
+from zktrace.judge.steps.head import Heads, check_before, check_head
 from zktrace.judge.steps.openings import check_openings
 from zktrace.judge.steps.readouts import check_readouts
 from zktrace.judge.steps.scores import check_scores
 from zktrace.judge.steps.setup import check_setup
 from zktrace.judge.steps.verdict import check_verdict
 from zktrace.models import ModelState
-from zktrace.registry.log import Head
+from zktrace.registry.log import Extension, Head
 
 _STEPS: Final = {
     3: check_openings,
@@ -59,32 +67,41 @@ def judge(
     suspect: ModelState | None = None,
     scores: NDArray[Any] | None = None,
     shared: ModelState | None = None,
+    probes: Sequence[ModelState] = (),
+    readers: Readers = light_readers,
     export: Sequence[bytes] | None = None,
+    extensions: Sequence[Extension] = (),
     before: Head | None = None,
+    minutes: Minutes | None = None,
 ) -> Judgement:
     """Check an evidence file against a head that the judge got elsewhere.
 
     `suspect` is the model that the case is about, or `scores` what it answered if it was only queried;
-    `shared` the release's model, `export` all entries of the registry, and `before` a head that somebody
-    witnessed before the suspect was known. Raises MalformedEvidence for a file that cannot be read,
-    EvidenceRejected for one that does not hold.
+    `shared` the release's model and `probes` what its networks are read by, `readers` who can read them;
+    `export` all entries of the registry, `extensions` consistency proofs between heads, and `before` a head
+    that somebody witnessed before the suspect was known. Steps are written into `minutes` as they pass.
+
+    Raises MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold, and
+    CannotTell where nothing shows that the judge's head and the file's are of one log.
     """
-    minutes = Minutes()
+    minutes = Minutes() if minutes is None else minutes
+    heads = Heads(own=head, before=before, export=export, extensions=extensions)
     with minutes.step(1):
         parsed = Evidence.from_bytes(evidence)
         minutes.saw(f"canonical JSON of {len(evidence)} bytes, {len(parsed.entries)} entries of the log")
     with minutes.step(2):
-        check_head(parsed, head, export, minutes)
+        check_head(parsed, heads, minutes)
         dossier = open_dossier(parsed)
-        check_before(dossier, before, export, minutes)
+        check_before(parsed, dossier, heads, minutes)
     bench = Bench(
         evidence=parsed,
         policy=policy,
-        suspect=Suspect(model=suspect, scores=scores, shared=shared),
+        suspect=Suspect(model=suspect, scores=scores, shared=shared, probes=tuple(probes)),
         export=None if export is None else export[: head.size],
         before=before,
         minutes=minutes,
         dossier=dossier,
+        readers=readers,
     )
     for number, step in _STEPS.items():
         with minutes.step(number):
@@ -95,6 +112,7 @@ def judge(
         suspect=dossier.investigation.suspect,
         release=dossier.release.name,
         budget=dossier.investigation.budget,
+        total=bench.total,
         recipients=dossier.investigation.recipients,
         steps=minutes.steps(),
     )

@@ -9,6 +9,8 @@
 What is read may be hostile: a value has its form and is within its bounds, or is MalformedFile.
 """
 
+import base64
+import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +22,6 @@ from zktrace.primitives.canonical import fraction_text, read_fraction
 _LARGEST: Final = 1 << 64  # of a fraction
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,26 @@ def octets(low: int, high: int | None = None) -> Form[bytes]:
     return Form(read, bytes.hex)
 
 
+def packed(low: int, high: int) -> Form[bytes]:
+    """low..high bytes in base64: for what is long."""
+
+    def read(value: object, what: str) -> bytes:
+        if isinstance(value, str) and len(value) <= 4 * (high + 2) // 3 + 4:
+            try:
+                found = base64.b64decode(value, validate=True)
+            except (binascii.Error, ValueError):
+                found = None
+            if found is not None and low <= len(found) <= high and _base64(found) == value:
+                return found
+        raise MalformedFile(f"{what}: must be {low}..{high} bytes in base64")
+
+    return Form(read, _base64)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
 def listed(form: Form[T], *, low: int = 0, high: int) -> Form[tuple[T, ...]]:
     """A list of low..high values of one form."""
 
@@ -166,17 +187,6 @@ def listed(form: Form[T], *, low: int = 0, high: int) -> Form[tuple[T, ...]]:
         return tuple(form.read(each, what) for each in value)
 
     return Form(read, lambda values: [form.write(each) for each in values])
-
-
-def pair(first: Form[T], second: Form[U]) -> Form[tuple[T, U]]:
-    """A list of two values, each of its own form."""
-
-    def read(value: object, what: str) -> tuple[T, U]:
-        if not isinstance(value, list) or len(value) != 2:
-            raise MalformedFile(f"{what}: must be a pair")
-        return first.read(value[0], what), second.read(value[1], what)
-
-    return Form(read, lambda values: [first.write(values[0]), second.write(values[1])])
 
 
 D = TypeVar("D", bound=Declared)

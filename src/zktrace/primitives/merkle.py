@@ -21,21 +21,35 @@ def _node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
+Frontier = tuple[tuple[int, bytes], ...]  # complete subtrees (height, hash), larger ones first
+
+
+def extended(frontier: Frontier, leaf: bytes) -> Frontier:
+    """The frontier of a log with one more entry: all that is needed to know its root and to go on."""
+    stack = list(frontier)
+    height, value = 0, leaf
+    while stack and stack[-1][0] == height:
+        value = _node(stack.pop()[1], value)
+        height += 1
+    return (*stack, (height, value))
+
+
+def frontier_root(frontier: Frontier) -> bytes:
+    """The root over all entries of a frontier."""
+    if not frontier:
+        return hashlib.sha256(b"").digest()
+    value = frontier[-1][1]
+    for _, left in reversed(frontier[:-1]):
+        value = _node(left, value)
+    return value
+
+
 def root(leaves: Hashes) -> bytes:
     """The root over the hashes of all entries."""
-    if not leaves:
-        return hashlib.sha256(b"").digest()
-    stack: list[tuple[int, bytes]] = []  # complete subtrees (height, hash), larger ones first
+    frontier: Frontier = ()
     for leaf in leaves:
-        height, value = 0, leaf
-        while stack and stack[-1][0] == height:
-            value = _node(stack.pop()[1], value)
-            height += 1
-        stack.append((height, value))
-    value = stack.pop()[1]
-    while stack:
-        value = _node(stack.pop()[1], value)
-    return value
+        frontier = extended(frontier, leaf)
+    return frontier_root(frontier)
 
 
 def _split(size: int) -> int:

@@ -1,23 +1,45 @@
-"""What only the holder of the code key can derive: codes, openings, direction seeds.
+"""What only the holder of the code key can derive: codes, promised seeds, and their openings.
 
 Nothing of it is stored. A subkey is SHAKE-256 of the code key under its own use and the fields that name it,
 so an opening that is handed to a judge tells nothing about another one.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Self
 
 from zktrace.codes import Code, CodeKey
-from zktrace.credentials import PublicKey
+from zktrace.derivation.key import Use
+from zktrace.derivation.promises import (
+    TREE_LIMIT,
+    Claim,
+    Promise,
+    bias_commitment,
+    direction_seed,
+    place_leaf,
+    seed_commitment,
+)
+from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, Rejected
-from zktrace.primitives.commitment import OPENING_BYTES
+from zktrace.primitives import merkle
+from zktrace.primitives.commitment import commit
 from zktrace.primitives.text import shown
-from zktrace.registry.bindings import bias_commitment, enrolment_commitment, key_commitment
-from zktrace.registry.records import CARRIERS, CarrierCode, Enrolment, Setup
+from zktrace.registry.records import (
+    CARRIERS,
+    PLACE,
+    RELEASE,
+    CarrierCode,
+    Reservation,
+    SeedTree,
+    Setup,
+)
 
 IDENTITY_BITS: Final = 128
-SEED_BYTES: Final = 32
+PLACES: Final = 1024  # stations that a setup promises seeds for
+RELEASES: Final = 256
+_USES: Final = {PLACE: Use.PLACE, RELEASE: Use.RELEASE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +68,28 @@ def default_shape(carrier: str) -> CodeShape:
     return DEFAULT_SHAPES[carrier]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A promised seed, and what shows that it was promised."""
+
+    seed: bytes
+    others: tuple[bytes, ...]  # commitments to the other carriers' seeds of the place
+    path: tuple[bytes, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Custody:
     """The code key and the shapes of its codes: what the operator keeps and a judge never holds."""
 
     key: CodeKey
     shapes: tuple[CodeShape, ...]
-    _codes: dict[str, Code] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = [each.carrier for each in self.shapes]
         if not names or len(set(names)) != len(names) or not set(names) <= set(CARRIERS):
             raise InputError(f"codes are for carriers, each once, of {', '.join(CARRIERS)}")
-        codes = {
-            each.carrier: Code(key=self.key, label=each.carrier, length=each.length, colluders=each.colluders)
-            for each in self.shapes
-        }
-        object.__setattr__(self, "_codes", codes)
+        for each in self.carriers:
+            self.code(each, ())  # refused now if there can be no such code
 
     @classmethod
     def of_setup(cls, key: CodeKey, setup: Setup) -> Self:
@@ -72,73 +99,108 @@ class Custody:
             for each in setup.carriers
         )
         custody = cls(key=key, shapes=shapes)
-        if key_commitment(custody.key_opening(), key.secret) != setup.code_key:
+        if custody.key_commitment() != setup.code_key:
             raise Rejected("the code key is not the one that the registry committed to")
         return custody
 
-    def code(self, carrier: str) -> Code:
-        """The code of a carrier. Its biases are drawn once."""
-        try:
-            return self._codes[carrier]
-        except KeyError:
-            raise InputError(f"this registry has no code for the carrier {carrier!r}") from None
+    @property
+    def carriers(self) -> tuple[str, ...]:
+        """What there are codes for, in the order of the setup."""
+        return tuple(each.carrier for each in self.shapes)
 
-    def key_opening(self) -> bytes:
-        """rho of the commitment to the code key."""
-        return self.key.stream("opening/code-key").digest(OPENING_BYTES)
+    def shape(self, carrier: str) -> CodeShape:
+        """The public numbers of a carrier's code."""
+        for each in self.shapes:
+            if each.carrier == carrier:
+                return each
+        raise InputError(f"this registry has no code for the carrier {carrier!r}")
 
-    def bias_opening(self, carrier: str) -> bytes:
-        """rho of the commitment to a carrier's biases."""
-        return self.key.stream("opening/biases", carrier.encode()).digest(OPENING_BYTES)
-
-    def row_opening(self, carrier: str, row: int) -> bytes:
-        """rho of a station's enrolment commitment for one carrier."""
-        return self.key.stream("opening/row", carrier.encode(), row.to_bytes(8, "big")).digest(OPENING_BYTES)
-
-    def direction_seed(self, carrier: str, release: str) -> bytes:
-        """The seed of the directions a release is read with: one-way, so a reader with it knows no row."""
-        return self.key.stream("directions", carrier.encode(), release.encode()).digest(SEED_BYTES)
-
-    def setup(self, *, title: str, budget: Fraction, identity_bits: int = IDENTITY_BITS) -> Setup:
-        """The first record of a registry with these codes."""
-        carriers = tuple(
-            CarrierCode(
-                carrier=each.carrier,
-                length=each.length,
-                colluders=each.colluders,
-                biases=bias_commitment(
-                    self.bias_opening(each.carrier), each.carrier, self.code(each.carrier).biases
-                ),
-            )
-            for each in self.shapes
+    def code(self, carrier: str, claims: Sequence[Claim]) -> Code:
+        """The code of a carrier, with the rows of those who made these claims."""
+        shape = self.shape(carrier)
+        return Code(
+            key=self.key, label=carrier, length=shape.length, colluders=shape.colluders, claims=claims
         )
+
+    def key_commitment(self) -> bytes:
+        """Com(code key; rho)."""
+        return commit("code-key", self.key.subkey(Use.KEY_OPENING), self.key.secret)
+
+    def seed(self, kind: str, carrier: str, place: int) -> bytes:
+        """The promised seed of a place or of a release."""
+        return self.key.subkey(_USES[kind], carrier.encode(), place.to_bytes(8, "big"))
+
+    def direction_seed(self, carrier: str, number: int, root: bytes) -> bytes:
+        """The seed of the directions of release `number`, which came when the log had this root.
+
+        One-way: a reader that has it knows no row.
+        """
+        return direction_seed(self.seed(RELEASE, carrier, number), root, carrier)
+
+    def probe_stream(self, carrier: str, release: int) -> Stream:
+        """Which images are probes of a release. It is never opened."""
+        seed = self.key.subkey(Use.PROBES, carrier.encode(), release.to_bytes(8, "big"))
+        return Stream("probes", seed)
+
+    def tree(self, kind: str, first: int, count: int) -> SeedTree:
+        """The promise of `count` seeds."""
+        if not 1 <= count <= TREE_LIMIT:
+            raise InputError(f"seeds are promised for 1..{TREE_LIMIT} places at a time, not {count}")
+        return SeedTree(count=count, root=merkle.root(_leaves(self, kind, first, count)))
+
+    def opened(self, promise: Promise, carrier: str, place: int) -> Opened:
+        """The seed of a place and the proof that it was promised."""
+        leaves = _leaves(self, promise.kind, promise.first, promise.count)
+        return Opened(
+            seed=self.seed(promise.kind, carrier, place),
+            others=tuple(
+                self._commitment(promise.kind, each, place) for each in self.carriers if each != carrier
+            ),
+            path=tuple(merkle.inclusion_proof(leaves, place - promise.first)),
+        )
+
+    def setup(
+        self,
+        *,
+        title: str,
+        budget: Fraction,
+        identity_bits: int = IDENTITY_BITS,
+        places: int = PLACES,
+        releases: int = RELEASES,
+    ) -> Setup:
+        """The first record of a registry with these codes."""
         return Setup(
             title=title,
-            code_key=key_commitment(self.key_opening(), self.key.secret),
-            carriers=carriers,
+            code_key=self.key_commitment(),
+            carriers=tuple(
+                CarrierCode(
+                    carrier=each.carrier,
+                    length=each.length,
+                    colluders=each.colluders,
+                    biases=bias_commitment(self.code(each.carrier, ()).bias_seed, each.carrier),
+                )
+                for each in self.shapes
+            ),
+            places=self.tree(PLACE, 0, places),
+            releases=self.tree(RELEASE, 0, releases),
             identity_bits=identity_bits,
             budget=budget,
         )
 
-    def enrolment(self, setup: Setup, *, station: str, row: int, public: PublicKey) -> Enrolment:
-        """The record that gives a station its row."""
-        codeword = public.codeword(setup.identity_bits)
-        commitments = tuple(
-            (each.carrier, self._row_commitment(each.carrier, row, public, codeword))
-            for each in setup.carriers
-        )
-        return Enrolment(
-            station=station,
-            row=row,
-            public_key=public.to_bytes(),
-            codeword=codeword,
-            commitments=commitments,
-        )
+    def reservation(self, kind: str, first: int, count: int) -> Reservation:
+        """The record that promises further seeds."""
+        return Reservation(of=kind, first=first, seeds=self.tree(kind, first, count))
 
-    def row(self, carrier: str, row: int) -> bytes:
-        """Row `row` of a carrier's code, packed."""
-        return self.code(carrier).rows([row]).tobytes()
+    def _commitment(self, kind: str, carrier: str, place: int) -> bytes:
+        return seed_commitment(kind, self.seed(kind, carrier, place), place, carrier)
 
-    def _row_commitment(self, carrier: str, row: int, public: PublicKey, codeword: bytes) -> bytes:
-        rho = self.row_opening(carrier, row)
-        return enrolment_commitment(rho, carrier, public, codeword, self.row(carrier, row))
+    def leaf(self, kind: str, place: int) -> bytes:
+        """The leaf of a place in its seed tree."""
+        commitments = [self._commitment(kind, each, place) for each in self.carriers]
+        return place_leaf(kind, place, commitments)
+
+
+@lru_cache(maxsize=8)
+def _leaves(custody: Custody, kind: str, first: int, count: int) -> list[bytes]:
+    """The leaves of a seed tree."""
+    return [custody.leaf(kind, place) for place in range(first, first + count)]

@@ -1,17 +1,30 @@
-"""Enrolling a station: the next row, under the lock."""
+"""Enrolling a station: the next place, under the lock, for whoever holds the key that asks."""
 
-from zktrace.credentials.keys import PublicKey
-from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger, check_name
-from zktrace.registry.records import Record
+from zktrace.registry.records import PLACE, Enrolment, Record
 from zktrace.registry.registry import Registry
+from zktrace.registry.requests import Request
 
 
-def enrol(registry: Registry, custody: Custody, *, station: str, public: PublicKey) -> int:
-    """Put a station on record with the row that is next; the index of its entry."""
+def enrol(registry: Registry, *, station: str, request: Request, allow_weak_params: bool = False) -> int:
+    """Put a station on record at the place that is next; the index of its entry."""
     check_name(station, "station")
 
-    def next_row(ledger: Ledger) -> Record:
-        return custody.enrolment(ledger.setup, station=station, row=len(ledger.by_row), public=public)
+    def next_place(ledger: Ledger) -> Record:
+        place = len(ledger.by_row)
+        request.verify(ledger.offer(PLACE, place).digest, allow_weak_params=allow_weak_params)
+        return enrolment(station, place, request, bits=ledger.setup.identity_bits)
 
-    return registry.add(next_row)
+    return registry.add(next_place)
+
+
+def enrolment(station: str, place: int, request: Request, *, bits: int) -> Enrolment:
+    """The record of a station at a place."""
+    return Enrolment(
+        station=station,
+        row=place,
+        public_key=request.public_key,
+        codeword=request.public.codeword(bits),
+        nonce=request.nonce,
+        request=request.digest(),
+    )

@@ -1,11 +1,15 @@
 """The rules of a registry: a fold over its entries that accepts each or says why not. Knows no database.
 
     setup          is the first entry and the only one of its kind
-    enrolment      a new name, a new credential and its codeword, the next row, one commitment a carrier
-    release        a new name, carriers that were set up
+    reservation    promises the places that come next
+    enrolment      a new name that looks like no other, a new credential and its codeword, the next row, whose
+                   seed was promised
+    release        a new name that looks like no other, the next number, whose seed was promised; carriers
+                   that were set up; the root of the log just before it
     dispatch       to an enrolled station that is not revoked, of a known release
     revocation     of an enrolled station, once
     investigation  of a known release, carriers it has, all stations enrolled so far, a budget that is left
+                   (0: unpaid, leads only; after one of these no further one is paid for)
     verdict        on an investigation without one; names stations it scored; certified only if paid for
 
 Times are what the operator's clock said; the order is that of the log.
@@ -18,24 +22,31 @@ from fractions import Fraction
 from typing import Final
 
 from zktrace.credentials.keys import PublicKey
+from zktrace.derivation.promises import Claim, Promise
 from zktrace.errors import Error, Refused
+from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
 from zktrace.registry.records import (
+    PLACE,
+    RELEASE,
     Dispatch,
     Enrolment,
     Entry,
     Investigation,
     Record,
     Release,
+    Reservation,
     Revocation,
     Setup,
     Verdict,
+    record_digest,
 )
 
 CERTIFIED: Final = ("certified-attribute", "certified-tamper")
 VERDICTS: Final = (*CERTIFIED, "uncertified-lead", "no-certified-evidence")
 BUDGET_BITS: Final = 4096  # of the denominator of all that was spent: sums of hostile fractions stay small
 
+_ALIKE: Final = str.maketrans("01i-.", "oll__")
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -49,6 +60,28 @@ class Station:
     revoked: str | None = None  # when, if it was
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Seeds that an entry promised: what a station asks for a place of, and a release is made from."""
+
+    promise: Promise
+    index: int  # of the entry in the log
+    digest: bytes  # of its record
+
+    def has(self, place: int) -> bool:
+        """Whether the seed of this place is among them."""
+        return self.promise.first <= place < self.promise.first + self.promise.count
+
+
+def promised(record: Setup | Reservation, kind: str, carriers: tuple[str, ...]) -> Promise:
+    """The seed tree of a record."""
+    if isinstance(record, Setup):
+        first, tree = 0, record.places if kind == PLACE else record.releases
+    else:
+        first, tree = record.first, record.seeds
+    return Promise(kind=kind, first=first, count=tree.count, root=tree.root, carriers=carriers)
+
+
 def check_name(name: str, what: str) -> str:
     """A name that can also be a file's: Refused otherwise. Stations and releases have such names."""
     if not _FILE_NAME.fullmatch(name):
@@ -56,6 +89,22 @@ def check_name(name: str, what: str) -> str:
             f"{shown(name)} is no {what} name: up to 64 letters, digits, '.', '_', '-', and no '.' first"
         )
     return name
+
+
+def look_alike(name: str) -> str:
+    """What names have in common that a reader takes for one: two stations or releases may not share it.
+
+    Small letters for capitals, o for 0, l for 1 and i, _ for - and ., m for rn, w for vv.
+    """
+    return name.casefold().translate(_ALIKE).replace("rn", "m").replace("vv", "w")
+
+
+def _check_new(name: str, taken: dict[str, str], there: str) -> None:
+    """Refused if the name, or one that looks like it, is taken (`taken`: by what they look like)."""
+    other = taken.get(look_alike(name))
+    if other is not None:
+        alike = "" if other == name else f", and {name} looks like it"
+        raise Refused(f"{there.format(other)} already{alike}")
 
 
 class Ledger:
@@ -72,7 +121,12 @@ class Ledger:
         self.unpaid: list[int] = []  # investigations without a budget
         self.verdicts: dict[int, tuple[int, Verdict]] = {}  # by investigation: (index, verdict)
         self.spent = Fraction(0)
+        self.offers: dict[str, list[Offer]] = {PLACE: [], RELEASE: []}
+        self.claims: list[Claim] = []  # by row: what each station added to it
+        self.frontier: merkle.Frontier = ()  # of the log
         self._credentials: dict[bytes, str] = {}
+        self._station_looks: dict[str, str] = {}  # what an enrolled name looks like -> the name
+        self._release_looks: dict[str, str] = {}
 
     @property
     def setup(self) -> Setup:
@@ -100,6 +154,21 @@ class Ledger:
         except KeyError:
             raise Refused(f"there is no release {shown(name)}") from None
 
+    def offer(self, kind: str, place: int) -> Offer:
+        """Who promised the seed of a place, or Refused."""
+        for each in self.offers[kind]:
+            if each.has(place):
+                return each
+        what = "stations" if kind == PLACE else "releases"
+        raise Refused(
+            f"seeds were promised for {place} {what}, and all are taken (zktrace reserve adds more)"
+        )
+
+    @property
+    def root(self) -> bytes:
+        """The root over all entries so far."""
+        return merkle.frontier_root(self.frontier)
+
     def copies(self) -> dict[str, int]:
         """How many dispatches to each station are on record."""
         return dict(Counter(each.station for _, each in self.dispatches))
@@ -109,6 +178,7 @@ class Ledger:
         twin = Ledger()
         for name, value in vars(self).items():
             setattr(twin, name, value.copy() if isinstance(value, dict | list) else value)
+        twin.offers = {kind: list(each) for kind, each in self.offers.items()}
         return twin
 
     def apply(self, entry: Entry) -> None:
@@ -121,12 +191,17 @@ class Ledger:
                 else "a registry has one setup, and it has it already"
             )
         self._take(record, entry.at)
+        self.frontier = merkle.extended(self.frontier, merkle.leaf_hash(entry.to_bytes()))
         self.size += 1
 
     def _take(self, record: Record, at: str) -> None:
         match record:
             case Setup():
                 self.first = record
+                for kind in self.offers:
+                    self._promise(record, kind)
+            case Reservation():
+                self._reserve(record)
             case Enrolment():
                 self._enrol(record, at)
             case Release():
@@ -140,15 +215,22 @@ class Ledger:
             case Verdict():
                 self._conclude(record)
 
+    def _promise(self, record: Setup | Reservation, kind: str) -> None:
+        promise = promised(record, kind, tuple(each.carrier for each in self.setup.carriers))
+        self.offers[kind].append(Offer(promise=promise, index=self.size, digest=record_digest(record)))
+
+    def _reserve(self, record: Reservation) -> None:
+        last = self.offers[record.of][-1].promise
+        if record.first != last.first + last.count:
+            raise Refused(f"the next {record.of} to promise is {last.first + last.count}, not {record.first}")
+        self._promise(record, record.of)
+
     def _enrol(self, record: Enrolment, at: str) -> None:
         check_name(record.station, "station")
-        if record.station in self.stations:
-            raise Refused(f"a station {record.station} is enrolled already")
+        _check_new(record.station, self._station_looks, "a station {} is enrolled")
         if record.row != len(self.by_row):
             raise Refused(f"the next row is {len(self.by_row)}, not {record.row}")
-        wanted = tuple(each.carrier for each in self.setup.carriers)
-        if tuple(carrier for carrier, _ in record.commitments) != wanted:
-            raise Refused(f"an enrolment commits to one row for each of {', '.join(wanted)}, in this order")
+        self.offer(PLACE, record.row)
         holder = self._credentials.get(record.public_key)
         if holder is not None:
             raise Refused(f"the credential of {record.station} is enrolled already, for {holder}")
@@ -160,16 +242,23 @@ class Ledger:
             raise Refused(f"the codeword of {record.station} is not that of its public key")
         self.stations[record.station] = Station(enrolment=record, index=self.size, at=at)
         self.by_row.append(record.station)
+        self.claims.append(claim_of(record))
         self._credentials[record.public_key] = record.station
+        self._station_looks[look_alike(record.station)] = record.station
 
     def _release(self, record: Release) -> None:
         check_name(record.name, "release")
-        if record.name in self.releases:
-            raise Refused(f"a release {record.name} exists already")
+        _check_new(record.name, self._release_looks, "a release {} exists")
+        if record.number != len(self.releases):
+            raise Refused(f"the next release is number {len(self.releases)}, not {record.number}")
+        self.offer(RELEASE, record.number)
+        if record.root != self.root:
+            raise Refused("the log has grown since the release was begun: make it again")
         for layout in record.layouts:
             if self.setup.code(layout.carrier) is None:
                 raise Refused(f"the carrier {layout.carrier} was not set up in this registry")
         self.releases[record.name] = (self.size, record)
+        self._release_looks[look_alike(record.name)] = record.name
 
     def _dispatch(self, record: Dispatch) -> None:
         if self.station(record.station).revoked is not None:
@@ -233,3 +322,8 @@ class Ledger:
             if self.station(name).enrolment.row >= case.recipients:
                 raise Refused(f"the station {name} was enrolled after the investigation began")
         self.verdicts[record.investigation] = (self.size, record)
+
+
+def claim_of(enrolment: Enrolment) -> Claim:
+    """What a station added to its rows."""
+    return Claim(nonce=enrolment.nonce, public=enrolment.public_key)

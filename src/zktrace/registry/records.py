@@ -1,7 +1,8 @@
 """The records of a registry: what each says, and its one canonical text.
 
-    setup          the code and the budget, before anybody enrols
-    enrolment      a station, its credential, and commitments to its rows (`eq_enroll`)
+    setup          the code, the seeds that are promised, and the budget, before anybody enrols
+    reservation    further seeds that are promised, when those of the setup run out
+    enrolment      a station, its credential, and what it added to its rows (`eq_enroll`)
     release        a shared model, and how copies of it are read
     dispatch       a copy of a release that a station was given
     revocation     a station that gets no further copies; its rows are still scored
@@ -11,15 +12,18 @@
 An entry of the log is the canonical JSON of {"at", "body", "kind", "v"}; its Merkle leaf is over these bytes.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Final, Literal, Self
 
+from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
+from zktrace.primitives.encoding import field
 from zktrace.primitives.fields import (
     Declared,
     choice,
@@ -27,7 +31,6 @@ from zktrace.primitives.fields import (
     listed,
     nested,
     octets,
-    pair,
     table,
     text,
     whole,
@@ -54,6 +57,7 @@ ALIGNMENTS: Final[dict[str, tuple[str, ...]]] = {  # how a suspect may be read, 
 AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
 LOOKS_LIMIT: Final = 16  # of one investigation
 _WHOLE_LIMIT: Final = 1 << 40
+_RECORD_DOMAIN: Final = b"zkt-record-v1"
 
 Name = Annotated[str, text(NAME_LIMIT)]
 Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
@@ -65,13 +69,27 @@ Part = Annotated[Fraction, fraction()]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierCode(Declared):
-    """The code of one carrier: public numbers, and a commitment to the secret biases."""
+    """The code of one carrier: public numbers, and a commitment to the seed of the secret biases."""
 
     what: ClassVar = "a carrier's code"
     carrier: Carrier
     length: Annotated[int, whole(1, 1 << 20)]  # n_t
     colluders: Annotated[int, whole(2, 1 << 16)]  # c
     biases: Digest  # commitment
+
+
+PLACE: Final = "place"
+RELEASE: Final = "release"
+SEEDS: Final = (PLACE, RELEASE)  # what seeds are promised for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedTree(Declared):
+    """Promised seeds: how many, and the Merkle root over the commitments to them."""
+
+    what: ClassVar = "a seed tree"
+    count: Annotated[int, whole(1, TREE_LIMIT)]
+    root: Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +101,8 @@ class Setup(Declared):
     title: Name
     code_key: Digest  # commitment
     carriers: Annotated[tuple[CarrierCode, ...], listed(nested(CarrierCode), high=len(CARRIERS))]
+    places: Annotated[SeedTree, nested(SeedTree)]  # of stations' rows
+    releases: Annotated[SeedTree, nested(SeedTree)]  # of releases' directions
     identity_bits: Annotated[int, whole(1, 1 << 16)]
     budget: Part  # for all investigations together
 
@@ -99,19 +119,28 @@ class Setup(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation(Declared):
+    """Further seeds: places `first` to `first + count - 1`."""
+
+    kind: ClassVar = "reservation"
+    what: ClassVar = kind
+    of: Annotated[str, choice(SEEDS)]
+    first: Count
+    seeds: Annotated[SeedTree, nested(SeedTree)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment(Declared):
-    """A station, the row that is its own, and what binds both."""
+    """A station at its place: its rows come of the seed promised for it, and of its own nonce and key."""
 
     kind: ClassVar = "enrolment"
     what: ClassVar = kind
     station: Name
-    row: Count  # index in the code: stations are numbered from 0 in the order of enrolment
+    row: Count  # its place: stations are numbered from 0 in the order of enrolment
     public_key: Annotated[bytes, octets(1, 4096)]
     codeword: Annotated[bytes, octets(1, 8192)]
-    commitments: Annotated[  # (carrier, Com(w || X || A || y; rho)), in the setup's order
-        tuple[tuple[str, bytes], ...],
-        listed(pair(choice(CARRIERS), octets(COMMITMENT_BYTES)), high=len(CARRIERS)),
-    ]
+    nonce: Annotated[bytes, octets(NONCE_BYTES)]  # drawn by the station
+    request: Digest  # of the station's request, which proves that key and nonce are its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +154,6 @@ class Layout(Declared):
     layers: Annotated[  # weight carrier: sizes of the BatchNorm layers; else empty
         tuple[int, ...], listed(whole(1, 1 << 24), high=4096)
     ]
-    directions: Digest  # commitment to the seed of the directions
     reference: Digest  # of the reference's own readout; zeros in the paper profile
     probes: Digest  # zeros for the weight carrier
 
@@ -137,6 +165,8 @@ class Release(Declared):
     kind: ClassVar = "release"
     what: ClassVar = kind
     name: Name
+    number: Count  # releases are numbered from 0: which promised seed its directions come from
+    root: Digest  # of the log just before it, from which its directions come too
     model: Digest  # of the shared model's state
     layouts: Annotated[tuple[Layout, ...], listed(nested(Layout), high=len(CARRIERS))]
 
@@ -249,9 +279,10 @@ class Verdict(Declared):
     findings: Digest  # of the findings in the evidence file
 
 
-Record = Setup | Enrolment | Release | Dispatch | Revocation | Investigation | Verdict
+Record = Setup | Reservation | Enrolment | Release | Dispatch | Revocation | Investigation | Verdict
 KINDS: Final[dict[str, type[Record]]] = {
-    each.kind: each for each in (Setup, Enrolment, Release, Dispatch, Revocation, Investigation, Verdict)
+    each.kind: each
+    for each in (Setup, Reservation, Enrolment, Release, Dispatch, Revocation, Investigation, Verdict)
 }
 
 
@@ -276,6 +307,13 @@ class Entry:
             raise MalformedFile(f"a registry entry of version {shown(str(value['v']))}, this is {VERSION}")
         kind = choice(tuple(KINDS)).read(value["kind"], "kind")
         return cls(at=_moment(value["at"]), record=KINDS[kind].from_json(value["body"]))
+
+
+def record_digest(record: Record) -> bytes:
+    """SHA-256 over what a record says, whenever it was put on record."""
+    return hashlib.sha256(
+        field(_RECORD_DOMAIN) + to_json({"body": record.as_json(), "kind": record.kind})
+    ).digest()
 
 
 def _moment(value: object) -> str:

@@ -92,13 +92,17 @@ class Registry:
 
     def inclusion(self, index: int, size: int | None = None) -> Inclusion:
         """Shows that entry `index` is in the log, or in the log when it had `size` entries."""
+        leaves = self.leaves(size)
+        _within(index, len(leaves))
+        path = merkle.inclusion_proof(leaves, index)
+        return Inclusion(index=index, size=len(leaves), path=tuple(path))
+
+    def leaves(self, size: int | None = None) -> list[bytes]:
+        """The leaf hashes of all entries, or of the first `size`."""
         leaves = self._leaves()
-        end = len(leaves) if size is None else size
-        if not 0 <= end <= len(leaves):
-            raise Refused(f"the log has {len(leaves)} entries, not {end}")
-        _within(index, end)
-        path = merkle.inclusion_proof(leaves[:end], index)
-        return Inclusion(index=index, size=end, path=tuple(path))
+        if size is not None and not 0 <= size <= len(leaves):
+            raise Refused(f"the log has {len(leaves)} entries, not {size}")
+        return leaves[:size]
 
     def prove(self, index: int) -> ProvenEntry:
         """An entry and its inclusion under the present head."""

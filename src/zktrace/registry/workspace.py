@@ -3,6 +3,7 @@
 zktrace.toml       version, and where the registry's database is
 registry.db        the registry, unless it is elsewhere
 secrets/code.key   mode 0600 in a folder of mode 0700; everything secret is derived from it
+requests/          what stations enrolled with: a judge wants to see that of an accused
 releases/NAME/     a shared model and what its copies are read with
 copies/            dispatched copies
 cases/             the evidence of every investigation
@@ -21,16 +22,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
-from zktrace.codes.key import FILE_LIMIT as KEY_LIMIT
-from zktrace.codes.key import CodeKey
-from zktrace.errors import MalformedFile, Refused
+from zktrace.codes import Code
+from zktrace.derivation.key import FILE_LIMIT as KEY_LIMIT
+from zktrace.derivation.key import CodeKey, Use
+from zktrace.derivation.promises import TREE_LIMIT
+from zktrace.errors import Error, MalformedFile, Refused
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
 from zktrace.primitives.text import shown
-from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
+from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape, Custody, default_shape
+from zktrace.registry.enrolling import enrol
 from zktrace.registry.ledger import Ledger, check_name
-from zktrace.registry.records import CarrierCode, Record, Setup
+from zktrace.registry.records import PLACE, CarrierCode, Record, SeedTree, Setup
 from zktrace.registry.registry import Registry
+from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
+from zktrace.registry.requests import Request
 
 VERSION: Final = 1
 SETTINGS: Final = "zktrace.toml"
@@ -40,7 +46,7 @@ _UNFINISHED: Final = ".zktrace-init"  # stands in a folder while a workspace is 
 _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
-_FOLDERS: Final = ("secrets", "releases", "copies", "cases")
+_FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
 
 
 class Workspace:
@@ -61,6 +67,7 @@ class Workspace:
         carriers: Iterable[str | CodeShape] = DEFAULT_CARRIERS,
         url: str | None = None,
         identity_bits: int = IDENTITY_BITS,
+        places: int = PLACES,
     ) -> Self:
         """A new workspace in an empty or new folder; its settings are written last.
 
@@ -69,13 +76,14 @@ class Workspace:
         root = Path(root).absolute()
         shapes = tuple(default_shape(each) if isinstance(each, str) else each for each in carriers)
         database = _quoted(url or _LOCAL_DATABASE)
-        _rehearse(shapes, title=title, budget=budget, identity_bits=identity_bits)
+        _rehearse(shapes, title=title, budget=budget, identity_bits=identity_bits, places=places)
         with _new_folder(root):
             workspace = cls(root, database=url or _LOCAL_DATABASE, new=True)
             for folder in _FOLDERS:
                 (root / folder).mkdir(mode=0o700, exist_ok=True)
             custody = Custody(key=workspace._make_key(), shapes=shapes)
-            workspace._begin(custody.setup(title=title, budget=budget, identity_bits=identity_bits))
+            setup = custody.setup(title=title, budget=budget, identity_bits=identity_bits, places=places)
+            workspace._begin(setup)
             settings = f"version = {VERSION}\ndatabase = {database}\n"
             write_atomic(root / SETTINGS, settings.encode(), secret=True)
         return workspace
@@ -162,13 +170,70 @@ class Workspace:
         """The code key, checked against the registry's commitment."""
         return Custody.of_setup(self._read_key(), self.registry.ledger().setup)
 
+    def code(self, carrier: str) -> Code:
+        """The code of a carrier, with the rows of everybody who is enrolled."""
+        return self.custody.code(carrier, self.registry.ledger().claims)
+
+    @property
+    def offer(self) -> bytes:
+        """What the next station asks for a place of: the digest of the record that promised its seed."""
+        ledger = self.registry.ledger()
+        return ledger.offer(PLACE, len(ledger.by_row)).digest
+
+    def enrol(self, station: str, request: Request, *, allow_weak_params: bool = False) -> int:
+        """Put a station on record at the next place, and keep its request; the index of its entry."""
+        path = self.request_path(station)
+        if station in self.registry.ledger().stations:
+            raise Refused(f"a station {station} is enrolled already")
+        write_atomic(
+            path, request.to_bytes() + b"\n", replace=True
+        )  # a record without it could not be judged
+        try:
+            return enrol(self.registry, station=station, request=request, allow_weak_params=allow_weak_params)
+        except Error:
+            path.unlink(missing_ok=True)
+            raise
+
+    def reserve(self, kind: str, count: int) -> int:
+        """Promise `count` more seeds, in as many entries as it takes; how many are promised in all."""
+        for begin in range(0, count, TREE_LIMIT):
+            self._reserve(kind, min(TREE_LIMIT, count - begin))
+        last = self.registry.ledger().offers[kind][-1].promise
+        return last.first + last.count
+
+    def _reserve(self, kind: str, count: int) -> None:
+        custody = self.custody
+
+        def further(ledger: Ledger) -> Record:
+            last = ledger.offers[kind][-1].promise
+            return custody.reservation(kind, last.first + last.count, count)
+
+        self.registry.add(further)
+
+    def request_path(self, station: str) -> Path:
+        """Where the request of a station is kept."""
+        return self.root / "requests" / f"{check_name(station, 'station')}.json"
+
+    def request_of(self, station: str) -> Request | None:
+        """What a station enrolled with, or None if the file was lost."""
+        path = self.request_path(station)
+        return Request.from_bytes(read_bounded(path, limit=REQUEST_LIMIT)) if path.is_file() else None
+
     def _make_key(self) -> CodeKey:
-        """A new key, or that of an interrupted attempt."""
-        path = self.code_key_path
+        """A new key, or that of an interrupted attempt in this very folder."""
+        path, marker = self.code_key_path, self.root / _UNFINISHED
         sweep(path)
         if not path.exists():
-            write_atomic(path, CodeKey.generate().to_bytes(), secret=True)
-        return self._read_key()
+            key = CodeKey.generate()
+            write_atomic(marker, _mark(key), replace=True)
+            write_atomic(path, key.to_bytes(), secret=True)
+        key = self._read_key()
+        if read_bounded(marker, limit=_SETTINGS_LIMIT) != _mark(key):
+            raise Refused(
+                f"{path}: a code key lies there that was not made here; a code key belongs to one registry, "
+                "or looks in one would be missing from the log of the other"
+            )
+        return key
 
     def _read_key(self) -> CodeKey:
         path = self.code_key_path
@@ -206,15 +271,30 @@ class _DoneAlready(Exception):
     """The setup is on record."""
 
 
-def _rehearse(shapes: tuple[CodeShape, ...], *, title: str, budget: Fraction, identity_bits: int) -> None:
+def _rehearse(
+    shapes: tuple[CodeShape, ...], *, title: str, budget: Fraction, identity_bits: int, places: int
+) -> None:
     """Fail for a setup that cannot be put on record before anything is made."""
     zeros = bytes(COMMITMENT_BYTES)
     carriers = tuple(
         CarrierCode(carrier=each.carrier, length=each.length, colluders=each.colluders, biases=zeros)
         for each in shapes
     )
-    setup = Setup(title=title, code_key=zeros, carriers=carriers, identity_bits=identity_bits, budget=budget)
+    setup = Setup(
+        title=title,
+        code_key=zeros,
+        carriers=carriers,
+        places=SeedTree(count=places, root=zeros),
+        releases=SeedTree(count=1, root=zeros),
+        identity_bits=identity_bits,
+        budget=budget,
+    )
     Setup.from_json(setup.as_json())
+
+
+def _mark(key: CodeKey) -> bytes:
+    """What a folder is marked with while a workspace with this key is made in it. It tells nothing of it."""
+    return f"{key.subkey(Use.FINGERPRINT).hex()}\n".encode()
 
 
 def _quoted(text: str) -> str:
@@ -235,7 +315,8 @@ def _new_folder(root: Path) -> Iterator[None]:
             found = {each.name for each in root.iterdir()}
             if found and marker.name not in found:
                 raise Refused(f"{root}: is not empty; a workspace gets a folder of its own")
-            marker.touch()
+            if not found:
+                marker.touch()
         except OSError as error:
             raise Refused(f"{root}: cannot be made a workspace ({(error.strerror or '').lower()})") from error
         yield

@@ -118,7 +118,7 @@ class _Bench:
         def judge(found: tuple[Readout, ...], look: Look) -> Scored:
             return score(
                 found,
-                [self.ground.workspace.custody.code(each.carrier) for each in found],
+                [self.ground.workspace.code(each.carrier) for each in found],
                 recipients=stations,
                 level=BUDGET * look.share,
                 rule=RULE_OF[self.ground.profile],

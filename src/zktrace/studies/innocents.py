@@ -22,6 +22,7 @@ import numpy as np
 
 from zktrace.carriers.feature import FeatureReader
 from zktrace.codes import Code, CodeKey
+from zktrace.derivation.promises import SEED_BYTES
 from zktrace.errors import InputError
 from zktrace.evidence.findings import CERTIFIED
 from zktrace.learning.training import Images
@@ -29,7 +30,6 @@ from zktrace.models import ModelState, model_digest, open_model
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import layer_sizes
 from zktrace.readouts.weight import Profile, WeightReader
-from zktrace.registry.custody import SEED_BYTES
 from zktrace.registry.records import RULE_OF
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.tracing.readout import Readout

@@ -30,7 +30,7 @@ def stability(ground: Ground, suspect: ModelState) -> dict[str, Any]:
         before, after = (reader.features(each, reader.probes) for each in (ground.copies[0], suspect))
     margins, read = reader.read_features(before), reader.read_features(after)
     residuals, projected = probe_residuals(before, after), np.abs(read - margins)
-    code = ground.workspace.custody.code("feature")
+    code = ground.workspace.code("feature")
     row = unpack(code.rows([ground.members[0]]), code.length)[0]
     threshold = candidate_threshold(
         length=code.length,

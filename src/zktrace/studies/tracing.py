@@ -20,12 +20,12 @@ from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.proxy import evaluation_samples, proxy_pool
 from zktrace.dispatch.releases import make_release, reader_of, release_folder
-from zktrace.federation.roster import experimental_roster
+from zktrace.federation.roster import experimental_key
 from zktrace.federation.spec import RunSpec
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.readouts.weight import Profile
-from zktrace.registry.enrolling import enrol
 from zktrace.registry.records import RULE_OF
+from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.tracing.readout import Readout
@@ -105,7 +105,7 @@ def perform(
     if trial_id(wanted) not in done:
         made.append(rows.add(wanted, _cost(trial, workspace, copies)))
     readers = [reader_of(workspace, RELEASE, each) for each in trial.carriers]
-    codes = [workspace.custody.code(each) for each in trial.carriers]
+    codes = [workspace.code(each) for each in trial.carriers]
     groups = list(coalitions(len(copies), trial.spec.seed, trial.sizes))
     for number, members in enumerate(groups, start=1):
         wanted = facts | {"part": "coalition", "members": list(members)}
@@ -168,9 +168,9 @@ def prepared(
             folder, title=f"study: {folder.name}", carriers=carriers, identity_bits=bits
         )
     ledger = workspace.registry.ledger()
-    roster = experimental_roster(spec.seed, spec.preset.federation.clients)
-    for number, public in enumerate(roster[len(ledger.by_row) :], start=len(ledger.by_row)):
-        enrol(workspace.registry, workspace.custody, station=station(number), public=public)
+    for number in range(len(ledger.by_row), spec.preset.federation.clients):
+        request = Request.make(experimental_key(spec.seed, number), workspace.offer)
+        workspace.enrol(station(number), request)
     if RELEASE not in ledger.releases:
         make_release(
             workspace, model, carriers=carriers, profile=profile, name=RELEASE, pool=proxy_pool(spec)

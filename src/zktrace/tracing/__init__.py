@@ -1,7 +1,8 @@
 """Readout -> scores -> certificates -> verdict -> evidence; every look is on record before it is taken."""
 
 from zktrace.tracing.case import CarrierTable, Case, Lead, Named
-from zktrace.tracing.protocol import trace
+from zktrace.tracing.evidence import Requests
+from zktrace.tracing.protocol import rebuild, trace
 from zktrace.tracing.readout import Attempt, Readout
 
-__all__ = ["Attempt", "CarrierTable", "Case", "Lead", "Named", "Readout", "trace"]
+__all__ = ["Attempt", "CarrierTable", "Case", "Lead", "Named", "Readout", "Requests", "rebuild", "trace"]

@@ -1,12 +1,27 @@
 """The evidence of a case: entries with their proofs, and openings as far as an accusation rests on them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from zktrace.evidence import Accused, CarrierOpening, Evidence, Findings, LoggedEntry, RowOpening
-from zktrace.registry.bindings import readout_bytes
+from zktrace.evidence import (
+    Accused,
+    CarrierOpening,
+    Evidence,
+    Findings,
+    LoggedEntry,
+    RowOpening,
+    SeedOpening,
+)
+from zktrace.primitives import merkle
 from zktrace.registry.custody import Custody
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.log import Head
+from zktrace.registry.readouts import readout_bytes
+from zktrace.registry.records import PLACE, RELEASE, Release
 from zktrace.registry.registry import Registry
+from zktrace.registry.requests import Request
 from zktrace.tracing.readout import Readout
+
+Requests = Callable[[str], Request | None]  # the request that a station enrolled with, if it was kept
 
 
 def assemble(
@@ -17,43 +32,63 @@ def assemble(
     readouts: Sequence[Readout],
     findings: Findings,
     places: Sequence[int],
+    requests: Requests,
+    head: Head | None = None,
 ) -> Evidence:
-    """The evidence under the present head. `places` are those of the investigation and its verdict."""
-    ledger, head = registry.ledger(), registry.head()
-    enrolments = [ledger.stations[name].index for name in findings.stations]
-    wanted = sorted({0, ledger.releases[release][0], *enrolments, *places})
+    """The evidence under a head, the present one unless told otherwise.
+
+    `places` are those of the investigation and its verdict.
+    """
+    ledger, head = registry.ledger(), head or registry.head()
+    found, at = ledger.release(release), ledger.releases[release][0]
+    rows = {name: ledger.stations[name].enrolment.row for name in findings.stations}
     used = findings.naming_carriers
+    wanted = {0, at, *places, *(ledger.stations[name].index for name in findings.stations)}
+    wanted |= {ledger.offer(PLACE, row).index for row in rows.values()}
+    if used:
+        wanted.add(ledger.offer(RELEASE, found.number).index)
+    leaves = registry.leaves(head.size)
     return Evidence(
         head=head.to_text(),
-        entries=tuple(_logged(registry, index, head.size) for index in wanted),
-        carriers=tuple(_carrier(custody, each, release) for each in readouts if each.carrier in used),
+        entries=tuple(_logged(registry, leaves, index) for index in sorted(wanted)),
+        past=tuple(merkle.consistency_proof(leaves, at)),
+        carriers=tuple(_carrier(custody, ledger, each, found) for each in readouts if each.carrier in used),
         accused=tuple(
-            _accused(custody, name, ledger.stations[name].enrolment.row, used) for name in findings.stations
+            Accused(station=name, request=_proof(requests(name)), rows=_rows(custody, ledger, row, used))
+            for name, row in rows.items()
         ),
         findings=findings,
     )
 
 
-def _logged(registry: Registry, index: int, size: int) -> LoggedEntry:
-    path = registry.inclusion(index, size).path
+def _logged(registry: Registry, leaves: merkle.Hashes, index: int) -> LoggedEntry:
+    path = tuple(merkle.inclusion_proof(leaves, index))
     return LoggedEntry(index=index, entry=registry.entry(index).to_bytes(), path=path)
 
 
-def _carrier(custody: Custody, readout: Readout, release: str) -> CarrierOpening:
+def _opening(custody: Custody, ledger: Ledger, kind: str, carrier: str, place: int) -> SeedOpening:
+    found = custody.opened(ledger.offer(kind, place).promise, carrier, place)
+    return SeedOpening(seed=found.seed, others=found.others, path=found.path)
+
+
+def _carrier(custody: Custody, ledger: Ledger, readout: Readout, release: Release) -> CarrierOpening:
     carrier = readout.carrier
     return CarrierOpening(
         carrier=carrier,
-        thresholds=custody.code(carrier).biases.thresholds.astype(">u4").tobytes(),
-        bias_opening=custody.bias_opening(carrier),
-        direction_seed=custody.direction_seed(carrier, release),
+        biases=custody.code(carrier, ledger.claims).bias_seed,
+        directions=_opening(custody, ledger, RELEASE, carrier, release.number),
         readout=readout_bytes(readout.values),
         reference=b"" if readout.reference is None else readout_bytes(readout.reference),
     )
 
 
-def _accused(custody: Custody, station: str, row: int, carriers: Sequence[str]) -> Accused:
-    rows = tuple(
-        RowOpening(carrier=each, row=custody.row(each, row), opening=custody.row_opening(each, row))
-        for each in carriers
+def _rows(
+    custody: Custody, ledger: Ledger, place: int, carriers: Sequence[str]
+) -> tuple[RowOpening, ...]:
+    return tuple(
+        RowOpening(carrier=each, opening=_opening(custody, ledger, PLACE, each, place)) for each in carriers
     )
-    return Accused(station=station, rows=rows)
+
+
+def _proof(request: Request | None) -> bytes:
+    return b"" if request is None else request.proof

@@ -18,12 +18,13 @@ from fractions import Fraction
 from typing import Final, cast
 
 from zktrace.certificates.adjudicate import Rule
+from zktrace.derivation.promises import Claim
 from zktrace.errors import InputError, Refused
 from zktrace.evidence import Findings
 from zktrace.evidence.file import LENGTH_LIMIT
-from zktrace.registry.bindings import readout_bytes, readout_digest
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
+from zktrace.registry.readouts import readout_bytes, readout_digest
 from zktrace.registry.records import (
     CARRIERS,
     RULE_OF,
@@ -36,8 +37,8 @@ from zktrace.registry.records import (
 )
 from zktrace.registry.registry import Registry
 from zktrace.tracing.case import Case
-from zktrace.tracing.evidence import assemble
-from zktrace.tracing.looks import Judge, decisive, take_looks
+from zktrace.tracing.evidence import Requests, assemble
+from zktrace.tracing.looks import Judge, Taken, decisive, take_looks
 from zktrace.tracing.readout import Attempt, Readout
 from zktrace.tracing.score import Scored, findings, leads, named, score, tables
 
@@ -87,12 +88,14 @@ def trace(
     budget: Fraction,
     level: Fraction = NOMINAL_LEVEL,
     further: Sequence[Attempt] = (),
+    requests: Requests,
 ) -> Case:
     """Investigate a suspect (the digest of its state or scores) that was read on one carrier or more.
 
     `budget` is the false-accusation probability that this investigation may spend. With a budget of 0 it
     can only give leads, beyond thresholds that are made for `level`. `further` are readings through
-    alignments, which take place only if `readouts` certify nobody.
+    alignments, which take place only if `readouts` certify nobody. `requests` finds what stations enrolled
+    with: a judge wants to see that the accused drew their nonces themselves.
     """
     plan = _plan(
         registry.ledger(),
@@ -104,38 +107,111 @@ def trace(
         budget=budget,
     )
     place = registry.add(plan.record)  # (1)
+    looked = _look(registry, custody, plan, place, level=level)  # (2), (3)
+    verdict_place = registry.add(_verdict(place, looked.claims))  # (4)
+    return _case(registry, custody, looked, verdict_place, requests)  # (5)
+
+
+def rebuild(
+    registry: Registry,
+    custody: Custody,
+    *,
+    place: int,
+    suspect: bytes,
+    readouts: Sequence[Readout],
+    further: Sequence[Attempt] = (),
+    requests: Requests,
+) -> Case:
+    """The case of an investigation whose verdict is on record, from the suspect once more.
+
+    For an evidence file that was lost. Nothing is put on record and nothing is spent: the readings must lead
+    to the very findings whose digest the log has, or it is Refused.
+    """
+    ledger = registry.ledger()
+    case, known = ledger.investigations.get(place), ledger.verdicts.get(place)
+    if case is None or known is None:
+        raise Refused(f"entry {place} is no investigation with a verdict")
+    if case.suspect != suspect:
+        raise Refused(f"entry {place} investigated {case.suspect.hex()}, this suspect is {suspect.hex()}")
+    plan = _plan(
+        ledger,
+        custody,
+        suspect=suspect,
+        release=case.release,
+        readouts=readouts,
+        further=further,
+        budget=case.budget,
+    )
+    if plan.looks != case.looks:
+        raise Refused(f"entry {place} planned other looks: read the suspect on {', '.join(case.carriers)}")
+    looked = _look(registry, custody, plan, place, level=NOMINAL_LEVEL)
+    verdict_place, verdict = known
+    if looked.claims.digest() != verdict.findings:
+        raise Refused(
+            f"the suspect now reads otherwise than entry {verdict_place} has on record: the evidence of "
+            f"entry {place} can only be rebuilt with the same files and program"
+        )
+    return _case(registry, custody, looked, verdict_place, requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Looked:
+    """An investigation that was carried out, before its verdict is on record."""
+
+    place: int
+    case: Investigation
+    stations: tuple[str, ...]
+    eps: Fraction
+    taken: list[Taken]
+    claims: Findings
+
+
+def _look(registry: Registry, custody: Custody, plan: _Plan, place: int, *, level: Fraction) -> _Looked:
+    """(2) the looks, (3) what they allow to claim."""
     case = cast(Investigation, registry.entry(place).record)
-    stations = tuple(registry.ledger().by_row[: case.recipients])
+    ledger = registry.ledger()
+    stations = tuple(ledger.by_row[: case.recipients])
+    claims = tuple(ledger.claims[: case.recipients])
     eps = case.budget or level
-    taken = take_looks(case.looks, plan.readouts, plan.further, _judge(plan, case, custody, eps))  # (2)
-    chosen, scored = decisive(taken)
-    claims = findings(scored, [each.readouts for each in taken], stations, eps)  # (3)
-    verdict_place = registry.add(_verdict(place, claims))  # (4)
-    evidence = assemble(  # (5)
+    taken = take_looks(case.looks, plan.readouts, plan.further, _judge(plan, case, custody, claims, eps))
+    _, scored = decisive(taken)
+    made = findings(scored, [each.readouts for each in taken], stations, eps)
+    return _Looked(place=place, case=case, stations=stations, eps=eps, taken=taken, claims=made)
+
+
+def _case(
+    registry: Registry, custody: Custody, looked: _Looked, verdict_place: int, requests: Requests
+) -> Case:
+    """(5) the evidence, and all that was found."""
+    chosen, scored = decisive(looked.taken)
+    evidence = assemble(
         registry,
         custody,
-        release=release,
+        release=looked.case.release,
         readouts=chosen.readouts,
-        findings=claims,
-        places=(place, verdict_place),
+        findings=looked.claims,
+        places=(looked.place, verdict_place),
+        requests=requests,
     )
     return Case(
         verdict=scored.verdict,
-        named=named(scored, stations, chosen.look.alignment),
-        leads=leads(scored, stations),
+        named=named(scored, looked.stations, chosen.look.alignment),
+        leads=leads(scored, looked.stations),
         tables=tables(scored, chosen.readouts),
         look=chosen.look,
-        failed=tuple((each.look.alignment, each.reason) for each in taken if each.scored is None),
-        stations=stations,
-        investigation=case,
-        level=eps,
-        place=place,
+        failed=tuple((each.look.alignment, each.reason) for each in looked.taken if each.scored is None),
+        stations=looked.stations,
+        investigation=looked.case,
+        level=looked.eps,
+        place=looked.place,
         verdict_place=verdict_place,
         evidence=evidence,
     )
 
 
-def _judge(plan: _Plan, case: Investigation, custody: Custody, eps: Fraction) -> Judge:
+def _judge(
+    plan: _Plan, case: Investigation, custody: Custody, claims: Sequence[Claim], eps: Fraction
+) -> Judge:
     """Scores a look at its share of `eps`."""
 
     def judge(readouts: tuple[Readout, ...], look: Look) -> Scored:
@@ -143,7 +219,7 @@ def _judge(plan: _Plan, case: Investigation, custody: Custody, eps: Fraction) ->
             _layout(plan.release, each, custody)
         return score(
             readouts,
-            tuple(custody.code(each.carrier) for each in readouts),
+            tuple(custody.code(each.carrier, claims) for each in readouts),
             recipients=case.recipients,
             level=eps * look.share,
             rule=plan.rule,
@@ -192,7 +268,7 @@ def _plan(
 
 def _layout(release: Release, readout: Readout, custody: Custody) -> Layout:
     layout = _carried(release, readout.carrier)
-    length = custody.code(readout.carrier).length
+    length = custody.shape(readout.carrier).length
     readout_bytes(readout.values)  # finite float64
     if len(readout.values) != length or length > LENGTH_LIMIT:
         raise InputError(f"{readout.carrier}: {len(readout.values)} values for a code of {length} positions")

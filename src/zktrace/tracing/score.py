@@ -15,7 +15,7 @@ from zktrace.certificates.stages import investigate
 from zktrace.codes import Code, Coefficients, score_all, soft, symmetric
 from zktrace.codes.biases import ONE
 from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
-from zktrace.registry.bindings import readout_digest
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import CARRIERS
 from zktrace.tracing.case import CarrierTable, Lead, Named
 from zktrace.tracing.readout import Readout

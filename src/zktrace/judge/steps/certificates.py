@@ -59,9 +59,8 @@ def _certificate(bench: Bench, seen: Look, number: int, carrier: str, where: str
 def _check_beyond(
     bench: Bench, seen: Look, stage: Stage, carrier: str, *, thresholds: tuple[Fraction, ...], where: str
 ) -> None:
-    accused = {each.station: each for each in bench.evidence.accused}
     for naming in (each for each in stage.named if each.carrier == carrier):
-        row = accused[naming.station].row(carrier).row
+        row = bench.rows[naming.station, carrier]
         for threshold in thresholds:
             if not beyond(seen, row, threshold):
                 bench.minutes.reject(
@@ -77,7 +76,7 @@ def _check_nobody_kept(bench: Bench, seen: Look, number: int, carrier: str, thre
     """
     later = {name for stage in bench.evidence.findings.stages[number:] for name in stage.stations}
     for accused in bench.evidence.accused:
-        if accused.station in later and beyond(seen, accused.row(carrier).row, threshold):
+        if accused.station in later and beyond(seen, bench.rows[accused.station, carrier], threshold):
             bench.minutes.reject(
                 f"stage {number}, {carrier}: {accused.station} is named at a later stage, but is beyond "
                 f"the threshold {float(threshold):.4f} at this one"

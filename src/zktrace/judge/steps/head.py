@@ -1,52 +1,96 @@
-"""(2) Head and inclusion: every record is under the judge's head, and what must be old under an older one."""
+"""(2) Head and inclusion: every record is under the judge's head, and what must be old under an older one.
+
+Of two heads one extends the other if an exported registry or a consistency proof shows it. Where neither was
+given nothing speaks against the evidence: the judge cannot tell.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from zktrace.errors import CannotTell
 from zktrace.evidence import Evidence
 from zktrace.judge.dossier import Dossier
 from zktrace.judge.judgement import Minutes
 from zktrace.primitives import merkle
-from zktrace.registry.log import Head, Inclusion
+from zktrace.registry.log import Extension, Head, Inclusion
 
 
-def check_head(evidence: Evidence, head: Head, export: Sequence[bytes] | None, minutes: Minutes) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """The judge's head, and what links others to it."""
+
+    own: Head
+    before: Head | None = None  # witnessed before the suspect was known
+    export: Sequence[bytes] | None = None
+    extensions: Sequence[Extension] = ()
+
+
+def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
     """The entries of the file are in the log of the judge's head."""
     theirs = Head.from_text(evidence.head)
-    if export is not None:
-        leaves = [merkle.leaf_hash(each) for each in export]
-        for name, wanted in (("the judge's", head), ("the evidence's", theirs)):
-            if wanted.size > len(leaves) or merkle.root(leaves[: wanted.size]) != wanted.root:
-                minutes.reject(f"the exported registry of {len(leaves)} entries is not under {name} head")
-        if theirs.size > head.size:
-            minutes.reject(f"the evidence needs a log of {theirs.size} entries, the head has {head.size}")
-        minutes.saw(f"the exported registry extends the evidence's head ({theirs.size} entries)")
-    elif theirs != head:
+    if heads.export is not None and not _under(heads.export, heads.own):
         minutes.reject(
-            f"the evidence is under the head {theirs.to_text()}, the judge's is {head.to_text()} "
-            "(an exported registry would show whether one extends the other)"
+            f"the exported registry of {len(heads.export)} entries is not under the judge's head "
+            f"of {heads.own.size}"
         )
+    if theirs.size > heads.own.size:
+        raise CannotTell(
+            f"the evidence is under a head of {theirs.size} entries, the judge's is older and has "
+            f"{heads.own.size}: a head at or after the verdict is needed"
+        )
+    if theirs == heads.own:
+        minutes.saw(f"the evidence's head, of {theirs.size} entries, is the judge's")
+    else:
+        how = _link(theirs, (heads.own,), heads, minutes, what="the evidence's head")
+        minutes.saw(f"the judge's head of {heads.own.size} entries extends the evidence's, by {how}")
     for each in evidence.entries:
         Inclusion(index=each.index, size=theirs.size, path=each.path).verify(each.entry, theirs)
     minutes.saw(f"{len(evidence.entries)} entries are in the log of {theirs.size} under the head")
 
 
-def check_before(
-    dossier: Dossier, before: Head | None, export: Sequence[bytes] | None, minutes: Minutes
-) -> None:
+def check_before(evidence: Evidence, dossier: Dossier, heads: Heads, minutes: Minutes) -> None:
     """What must have been promised before there was a suspect lies under the witnessed head."""
+    before, theirs, case = heads.before, Head.from_text(evidence.head), dossier.places["investigation"]
     if before is None:
         minutes.left(
             "that rows, release and reference were fixed before the suspect: no earlier head was given"
         )
         return
-    if export is None:
-        minutes.reject("an earlier head can only be compared with an exported registry, and none was given")
-    if (
-        before.size > len(export)
-        or merkle.root([merkle.leaf_hash(x) for x in export[: before.size]]) != before.root
-    ):
-        minutes.reject(f"the exported registry does not extend the earlier head {before.to_text()}")
+    if before.size > case:
+        minutes.reject(
+            f"the earlier head has {before.size} entries, the investigation is entry {case}: "
+            "it is not from before the investigation"
+        )
     for what, place in dossier.places.items():
         if what not in ("investigation", "verdict") and place >= before.size:
             minutes.reject(f"{what} is entry {place}, the earlier head has {before.size} entries")
-    minutes.saw(f"setup, release and enrolments are under the earlier head of {before.size} entries")
+    how = _link(before, (theirs, heads.own), heads, minutes, what="the earlier head")
+    minutes.saw(
+        f"setup, release and enrolments are under the earlier head of {before.size} entries, "
+        f"which the log extends, by {how}"
+    )
+
+
+def _link(old: Head, news: Sequence[Head], heads: Heads, minutes: Minutes, *, what: str) -> str:
+    """What shows that one of `news` extends `old`: a rejection if it shows the contrary."""
+    if heads.export is not None:
+        if not _under(heads.export, old):
+            minutes.reject(f"the exported registry does not extend {what}, {old.to_text()}")
+        return "the exported registry"
+    for new in news:
+        if old.size == new.size:
+            minutes.reject(f"{what} is {old.to_text()}, the other of this size {new.to_text()}: two logs")
+        for each in heads.extensions:
+            if (each.old, each.new) == (old.size, new.size):
+                each.verify(old, new)
+                return "a consistency proof"
+    raise CannotTell(
+        f"{what} has {old.size} entries, and that the log of {news[-1].size} extends it is not shown: give a "
+        f"consistency proof (zktrace log prove --since {old.to_text()}) or an exported registry"
+    )
+
+
+def _under(export: Sequence[bytes], head: Head) -> bool:
+    if head.size > len(export):
+        return False
+    return merkle.root([merkle.leaf_hash(each) for each in export[: head.size]]) == head.root

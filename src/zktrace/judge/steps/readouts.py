@@ -2,36 +2,29 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from zktrace.errors import InputError
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench, Suspect
+from zktrace.judge.readers import ALIGNED_TOLERANCE, SUM_TOLERANCE, Project, Wanted
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.directions import Floats
-from zktrace.readouts.scales import Arrays
-from zktrace.readouts.scores import OutputReader, scores_digest
-from zktrace.readouts.weight import Profile, WeightReader
+from zktrace.readouts.scores import check_scores, scores_digest
 from zktrace.registry.records import IDENTITY, Layout
-
-READOUT_TOLERANCE: Final = 1e-9  # of the largest projection: what the order of a float sum can move
-ALIGNED_TOLERANCE: Final = 1e-6  # the same, through an alignment
 
 
 def check_readouts(bench: Bench) -> None:
     """Read shared model and suspect again, as far as they are given."""
     minutes, suspect = bench.minutes, bench.suspect
+    _check_probes(bench)
     if suspect.shared is not None:
         _check_shared(bench, suspect.shared)
     elif bench.evidence.carriers:
         minutes.left("that the reference readout is the shared model's: the shared model was not given")
     if not suspect.given:
-        minutes.left("that the readouts are the suspect's: no suspect was given")
-        return
+        minutes.left("that the readouts are the suspect's: no suspect was given, nothing was recomputed")
     recorded = bench.dossier.investigation.suspect
     for what, digest in _digests(suspect):
         if digest != recorded:
@@ -39,12 +32,23 @@ def check_readouts(bench: Bench) -> None:
                 f"the {what} given has the digest {digest.hex()}, investigated was {recorded.hex()}"
             )
         minutes.saw(f"the {what} is the one that was investigated ({digest.hex()[:16]}...)")
+    if suspect.scores is not None:
+        minutes.left("that these answers are the suspect's: nobody vouches for a matrix of scores")
     for opening in bench.evidence.carriers:
         layout = bench.dossier.release.layout(opening.carrier)
-        again = None if layout is None else _read_again(bench, opening, layout)
-        if again is not None:
-            _agree(bench, opening.carrier, again, opening.values(), what="suspect")
-            bench.read[opening.carrier] = again.values
+        if layout is not None:
+            _check_carrier(bench, opening, layout)
+
+
+def _check_probes(bench: Bench) -> None:
+    """Probes that are given are those of the release."""
+    known = {each.probes: each.carrier for each in bench.dossier.release.layouts if any(each.probes)}
+    for probes in bench.suspect.probes:
+        digest = model_digest(probes)
+        if digest not in known:
+            wanted = " or ".join(each.hex() for each in known) or "none"
+            bench.minutes.reject(f"the probes given have the digest {digest.hex()}, released were {wanted}")
+        bench.minutes.saw(f"the probes of the carrier {known[digest]} are those of the release")
 
 
 def _check_shared(bench: Bench, shared: ModelState) -> None:
@@ -54,17 +58,6 @@ def _check_shared(bench: Bench, shared: ModelState) -> None:
             f"the shared model given has the digest {digest.hex()}, released was {wanted.hex()}"
         )
     bench.minutes.saw(f"the shared model is that of the release ({digest.hex()[:16]}...)")
-    for opening in bench.evidence.carriers:
-        layout, reference = bench.dossier.release.layout(opening.carrier), opening.reference_values()
-        if layout is None or reference is None:
-            continue
-        if opening.carrier != "weight":
-            bench.minutes.left(f"{opening.carrier}: the reference is not recomputed, reading it takes torch")
-            continue
-        projected = _reader(opening, layout).project(shared)
-        scale = float(np.abs(projected).max())
-        again = _Again(values=projected, scale=scale, tolerance=READOUT_TOLERANCE)
-        _agree(bench, opening.carrier, again, reference, what="shared model")
 
 
 def _digests(suspect: Suspect) -> Iterator[tuple[str, bytes]]:
@@ -74,77 +67,110 @@ def _digests(suspect: Suspect) -> Iterator[tuple[str, bytes]]:
         yield "matrix of scores", scores_digest(suspect.scores)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Again:
-    """A readout that the judge made."""
+def _check_carrier(bench: Bench, opening: CarrierOpening, layout: Layout) -> None:
+    """Make reference and readout again.
 
-    values: Floats
-    scale: float  # what differences are held against
-    tolerance: float
-
-
-def _read_again(bench: Bench, opening: CarrierOpening, layout: Layout) -> _Again | None:
-    """The readout as the judge can make it, if it can."""
-    suspect, minutes = bench.suspect, bench.minutes
-    if opening.carrier == "output" and suspect.scores is not None:
-        return _from_scores(opening, layout, suspect.scores)
-    if opening.carrier != "weight" or suspect.model is None:
-        minutes.left(f"{opening.carrier}: not recomputed here, reading it takes the probes and torch")
-        return None
-    if bench.look.alignment == IDENTITY:
-        return _from_scales(opening, layout, suspect.model, READOUT_TOLERANCE)
-    if suspect.shared is None:
-        minutes.left(
-            f"{opening.carrier}: not recomputed, aligning the suspect takes the release's shared model"
-        )
-        return None
-    aligned = align_scales(suspect.model, suspect.shared)
-    return _from_scales(opening, layout, aligned, ALIGNED_TOLERANCE)
-
-
-def _reader(opening: CarrierOpening, layout: Layout) -> WeightReader:
-    return WeightReader(
-        seed=opening.direction_seed,
-        length=opening.length,
-        layers=layout.layers,
-        profile=cast(Profile, layout.profile),
-        reference=opening.reference_values(),
-    )
-
-
-def _from_scales(opening: CarrierOpening, layout: Layout, arrays: Arrays, tolerance: float) -> _Again:
-    reference = opening.reference_values()
-    projected = _reader(opening, layout).project(arrays)
-    again = projected if reference is None else projected - reference
-    scale = max(float(np.abs(projected).max()), 0.0 if reference is None else float(np.abs(reference).max()))
-    return _Again(values=again, scale=scale, tolerance=tolerance)
-
-
-def _from_scores(opening: CarrierOpening, layout: Layout, scores: NDArray[Any]) -> _Again:
-    reference = opening.reference_values()
-    if reference is None:
-        raise InputError("the output carrier has no reference")
-    reader = OutputReader(
-        seed=opening.direction_seed, length=opening.length, classes=layout.dimension, reference=reference
-    )
-    scale = float(np.abs(reference).max())
-    return _Again(values=reader.read_scores(scores), scale=scale, tolerance=READOUT_TOLERANCE)
-
-
-def _agree(bench: Bench, carrier: str, again: _Again, claimed: Floats, *, what: str) -> None:
-    """The values of the file are those of the model, but for the order of a float sum.
-
-    That says nothing of a readout as small as the rounding: step 7 looks at the judge's own values too.
+    The claimed values must be those of the suspect but for rounding, with the claimed reference. A row could
+    hide in that rounding, of the readout or of the reference: what step 7 scores beside them is made of the
+    judge's own numbers, its own reference included where the shared model was given.
     """
-    away, allowed = np.abs(again.values - claimed), again.tolerance * again.scale
+    wanted = _wanted(bench, opening, layout)
+    project, claimed = bench.readers(wanted), opening.reference_values()
+    reference = _own_reference(bench, wanted, project, claimed)
+    seen = _seen(bench, wanted, project)
+    if seen is None:
+        return
+    again = wanted.readout(seen.projected, claimed)
+    scale = wanted.scale(seen.projected, again, claimed)
+    _agree(bench, wanted, again, opening.values(), allowed=seen.tolerance * scale, what="suspect")
+    bench.read[opening.carrier] = wanted.readout(seen.projected, reference)
+    if seen.model:
+        bench.recomputed.add(opening.carrier)
+
+
+def _wanted(bench: Bench, opening: CarrierOpening, layout: Layout) -> Wanted:
+    probes = next((each for each in bench.suspect.probes if model_digest(each) == layout.probes), None)
+    return Wanted(
+        carrier=opening.carrier,
+        seed=bench.directions[opening.carrier],
+        length=opening.length,
+        layout=layout,
+        probes=probes,
+    )
+
+
+def _own_reference(
+    bench: Bench, wanted: Wanted, project: Project | None, claimed: Floats | None
+) -> Floats | None:
+    """The reference as the judge reads it from the shared model, or else the claimed one."""
+    shared = bench.suspect.shared
+    if claimed is None or shared is None:
+        return claimed
+    if project is None:
+        bench.minutes.left(f"{wanted.carrier}: the reference is not recomputed, {_needs(wanted)}")
+        return claimed
+    own = project(shared)
+    allowed = wanted.tolerance * float(np.abs(own).max())
+    _agree(bench, wanted, own, claimed, allowed=allowed, what="shared model")
+    return own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Seen:
+    """What the suspect says by itself."""
+
+    projected: Floats
+    model: bool  # read from the suspect; else somebody's matrix
+    tolerance: float  # of a readout made of it
+
+
+def _seen(bench: Bench, wanted: Wanted, project: Project | None) -> _Seen | None:
+    """The suspect as the judge can read it in the way of the look that named, if it can."""
+    suspect, carrier = bench.suspect, wanted.carrier
+    if carrier == "output" and suspect.scores is not None:
+        scores = check_scores(suspect.scores)
+        if scores.shape != (wanted.length, wanted.layout.dimension):
+            bench.minutes.reject(
+                f"scores of shape {scores.shape}, the release has {wanted.length} probes and "
+                f"{wanted.layout.dimension} classes"
+            )
+        return _Seen(projected=scores.reshape(-1), model=False, tolerance=SUM_TOLERANCE)
+    if suspect.model is None:
+        if suspect.given:
+            bench.minutes.left(f"{carrier}: not recomputed, scores are read on the output carrier alone")
+        return None
+    why = _needs(wanted) if project is None else None
+    if project is not None and bench.look.alignment == IDENTITY:
+        return _Seen(projected=project(suspect.model), model=True, tolerance=wanted.readout_tolerance)
+    if project is not None and carrier == "weight" and suspect.shared is not None:
+        aligned = align_scales(suspect.model, suspect.shared)
+        return _Seen(projected=project(aligned), model=True, tolerance=ALIGNED_TOLERANCE)
+    if why is None:
+        other = "images of the release's proxy data" if carrier != "weight" else "the release's shared model"
+        why = f"aligning it takes {other}"
+    bench.minutes.left(f"{carrier}: not recomputed, {why}")
+    return None
+
+
+def _needs(wanted: Wanted) -> str:
+    """What is missing where there is no reader."""
+    return "reading it takes " + ("torch" if wanted.probes is not None else "the release's probes and torch")
+
+
+def _agree(
+    bench: Bench, wanted: Wanted, again: Floats, claimed: Floats, *, allowed: float, what: str
+) -> None:
+    """The values of the file are those of the model, but for rounding."""
+    away = np.abs(again - claimed)
     at = int(np.argmax(away))
     if not away[at] <= allowed:
         bench.minutes.reject(
-            f"{carrier}: position {at} reads {float(again.values[at])!r} in the {what}, "
+            f"{wanted.carrier}: position {at} reads {float(again[at])!r} in the {what}, "
             f"the evidence has {float(claimed[at])!r}"
         )
-    how = "" if bench.look.alignment == IDENTITY else f" aligned by {bench.look.alignment},"
+    aligned = what == "suspect" and bench.look.alignment != IDENTITY
+    how = f" aligned by {bench.look.alignment}," if aligned else ""
     bench.minutes.saw(
-        f"{carrier}:{how} {len(claimed)} values of the {what} read again, at most {away[at]:.1e} off "
-        f"(allowed {allowed:.1e}: the order of a float sum)"
+        f"{wanted.carrier}:{how} {len(claimed)} values of the {what} read again, at most {away[at]:.1e} off "
+        f"(allowed {allowed:.1e})"
     )

@@ -1,4 +1,4 @@
-"""(6) Scores: every claimed score is that of the opened row, stage by stage, exactly."""
+"""(6) Scores: every claimed score is that of the derived row, stage by stage, exactly."""
 
 from collections.abc import Sequence
 
@@ -40,15 +40,13 @@ def look_at(bench: Bench, number: int, carrier: str, values: Floats) -> Look:
 def _rows_of(bench: Bench, stations: Sequence[str], carrier: str) -> Bits:
     """The rows already named, in the order of the code, as the tracer takes them out."""
     order = sorted(stations, key=lambda name: bench.dossier.enrolments[name].row)
-    accused = {each.station: each for each in bench.evidence.accused}
-    rows = [np.frombuffer(accused[name].row(carrier).row, dtype=np.uint8) for name in order]
+    rows = [np.frombuffer(bench.rows[name, carrier], dtype=np.uint8) for name in order]
     return np.array(rows, dtype=np.uint8) if rows else np.empty((0, 0), dtype=np.uint8)
 
 
 def _check_stage_scores(bench: Bench, number: int, stage: Stage) -> None:
-    accused = {each.station: each for each in bench.evidence.accused}
     for naming in stage.named:
-        row = accused[naming.station].row(naming.carrier).row
+        row = bench.rows[naming.station, naming.carrier]
         score = bench.stages[number, naming.carrier].score(row)
         if score != naming.score:
             bench.minutes.reject(

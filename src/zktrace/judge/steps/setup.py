@@ -1,17 +1,16 @@
 """(4) Setup: codes, carriers, profile and rule fit together, and everything happened in its order."""
 
-from collections.abc import Sequence
-
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench
-from zktrace.registry.ledger import Ledger
-from zktrace.registry.records import IDENTITY, RULE_OF, Entry
+from zktrace.judge.steps.ledger import check_ledger, check_names
+from zktrace.registry.records import IDENTITY, RULE_OF
 
 
 def check_setup(bench: Bench) -> None:
     """Hold the file against setup, release and plan, and recount the registry if there is one."""
     dossier, minutes, findings = bench.dossier, bench.minutes, bench.evidence.findings
     case, places = dossier.investigation, dossier.places
+    check_names(bench)
     _check_order(bench)
     _check_looks(bench)
     if case.release != dossier.release.name:
@@ -30,14 +29,7 @@ def check_setup(bench: Bench) -> None:
         f"rule {case.rule}, carriers {', '.join(case.carriers)}; "
         f"investigation (entry {places['investigation']}) before verdict (entry {places['verdict']})"
     )
-    if bench.export is None:
-        minutes.left(
-            f"N = {case.recipients} is taken from the record of the investigation, no registry was given"
-        )
-        if findings.stations:
-            minutes.left("whether the accused were ever given a copy: dispatches are not in the file")
-    else:
-        _recount(bench, bench.export)
+    check_ledger(bench)
 
 
 def _check_looks(bench: Bench) -> None:
@@ -75,9 +67,19 @@ def _check_order(bench: Bench) -> None:
     for what, place in places.items():
         if what not in ("investigation", "verdict") and place > places["investigation"]:
             minutes.reject(f"{what} is entry {place}, after the investigation, {places['investigation']}")
+    if case.recipients > places["investigation"] - 2:
+        minutes.reject(
+            f"the investigation is entry {places['investigation']}, after setup and release there is no room "
+            f"for {case.recipients} enrolments"
+        )
     for name, enrolment in dossier.enrolments.items():
         if enrolment.row >= case.recipients:
             minutes.reject(f"{name} has row {enrolment.row}, the investigation scored {case.recipients} rows")
+        if enrolment.row >= places[f"enrolment {name}"]:
+            minutes.reject(
+                f"{name} has row {enrolment.row} and is entry {places[f'enrolment {name}']}: "
+                "there is no room for the rows before it"
+            )
 
 
 def _check_code(bench: Bench, opening: CarrierOpening) -> None:
@@ -85,8 +87,6 @@ def _check_code(bench: Bench, opening: CarrierOpening) -> None:
     code, layout = bench.dossier.setup.code(carrier), bench.dossier.release.layout(carrier)
     if code is None or layout is None:
         minutes.reject(f"{carrier}: not set up")
-    if opening.length != code.length:
-        minutes.reject(f"{carrier}: {opening.length} biases for a code of {code.length} positions")
     scores = layout.dimension if carrier == "output" else 1  # of a position, in the reference
     wanted = 8 * code.length * scores if layout.profile == "informed" else 0
     if len(opening.reference) != wanted:
@@ -94,38 +94,3 @@ def _check_code(bench: Bench, opening: CarrierOpening) -> None:
             f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}, "
             f"{wanted} are needed"
         )
-    width, spare = -(-code.length // 8), -code.length % 8
-    for accused in bench.evidence.accused:
-        row = accused.row(carrier).row
-        if len(row) != width or row[-1] & ((1 << spare) - 1):
-            minutes.reject(
-                f"{accused.station}: {len(row)} bytes are no {carrier} row of {code.length} positions"
-            )
-
-
-def _recount(bench: Bench, export: Sequence[bytes]) -> None:
-    """Replay the registry: every rule of the ledger, N, the budgets, and the dispatches."""
-    minutes, places, case = bench.minutes, bench.dossier.places, bench.dossier.investigation
-    ledger = Ledger()
-    enrolled = 0
-    for place, data in enumerate(export):
-        if place == places["investigation"]:
-            enrolled = len(ledger.by_row)
-        ledger.apply(Entry.from_bytes(data))
-    if enrolled != case.recipients:
-        minutes.reject(f"{enrolled} stations were enrolled, the investigation speaks of {case.recipients}")
-    minutes.saw(f"N = {enrolled} recounted; all {len(export)} entries of the registry keep its rules")
-    minutes.saw(f"all investigations together spent {ledger.spent} of {ledger.setup.budget}")
-    for name in bench.evidence.findings.stations:
-        limit = places["investigation"] if bench.before is None else bench.before.size
-        copies = [
-            place
-            for place, each in ledger.dispatches
-            if each.station == name and each.release == case.release and place < limit
-        ]
-        if copies:
-            minutes.saw(f"{name} was sent a copy of {case.release} (entry {copies[0]})")
-        elif bench.policy.require_dispatch:
-            minutes.reject(f"{name}: no copy of {case.release} is on record below entry {limit}")
-        else:
-            minutes.left(f"{name}: no copy of {case.release} is on record below entry {limit}")

@@ -1,8 +1,9 @@
-"""The secret of a tracing code: 32 bytes from which every bias and every row is derived."""
+"""The secret of a tracing code: 32 bytes from which every subkey is derived by its use."""
 
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Self
 
 from zktrace.errors import InputError, MalformedKey
@@ -13,8 +14,20 @@ Entropy = Callable[[int], bytes]  # how many bytes -> that many uniform bytes
 
 KEY_MAGIC: Final = b"zkt-code-key-v1"
 KEY_BYTES: Final = 32
+SUBKEY_BYTES: Final = 32
 FILE_LIMIT: Final = 1_024  # bytes; a key file has 79
-_CHECK_BYTES: Final = 32
+
+
+class Use(StrEnum):
+    """All that the code key is used for. A subkey of one use tells nothing of any other."""
+
+    CHECK = "check"  # at the end of the key file
+    FINGERPRINT = "fingerprint"  # names a code: label, length, coalition size
+    KEY_OPENING = "key-opening"  # rho of the commitment to the key
+    BIASES = "biases"  # seed of a carrier's biases: carrier
+    PLACE = "place"  # seed of a station's row: carrier, place
+    RELEASE = "release"  # seed of a release's directions: carrier, number of the release
+    PROBES = "probes"  # which images are probes of a release: carrier, number of the release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +48,17 @@ class CodeKey:
         """A new key from operating-system randomness."""
         return cls(secret=entropy(KEY_BYTES))
 
-    def stream(self, use: str, *parts: bytes) -> Shake:
-        """The pseudo-random stream of one use of the key."""
-        return Shake(f"zkt-code-v1/{use}", self.secret, *parts)
+    def shake(self, use: Use, *parts: bytes) -> Shake:
+        """What has absorbed a use and the first of its parts: many subkeys go on from there."""
+        return Shake(f"zkt-key-v1/{use}", self.secret, *parts)
+
+    def subkey(self, use: Use, *parts: bytes) -> bytes:
+        """The subkey of one use."""
+        return self.shake(use, *parts).digest(SUBKEY_BYTES)
 
     def to_bytes(self) -> bytes:
         """The canonical encoding; it ends with a hash of the key as a check."""
-        return KEY_MAGIC + self.secret + self._check()
+        return KEY_MAGIC + self.secret + self.subkey(Use.CHECK)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -49,11 +66,8 @@ class CodeKey:
         reader = Reader(data, what="code key", error=MalformedKey)
         reader.expect(KEY_MAGIC)
         key = cls(secret=reader.take(KEY_BYTES, "the key"))
-        check = reader.take(_CHECK_BYTES, "the check")
+        check = reader.take(SUBKEY_BYTES, "the check")
         reader.finish()
-        if not secrets.compare_digest(check, key._check()):
+        if not secrets.compare_digest(check, key.subkey(Use.CHECK)):
             raise reader.fail("damaged: its check does not hold")
         return key
-
-    def _check(self) -> bytes:
-        return self.stream("check").digest(_CHECK_BYTES)

@@ -1,0 +1,99 @@
+"""`zktrace offer`, `credential request`, `enrol`, `reserve`: a station comes by a row that nobody chose."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.registry import WorkspaceFolder, workspace_at
+
+
+def offer(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
+    """Print what the next stations ask for a place of: publish it, it is no secret."""
+    from zktrace.registry.requests import offer_text
+
+    text = offer_text(workspace_at(workspace).offer)
+    emit({"ok": True, "offer": text}, as_json=as_json, text=text)
+
+
+def request(
+    key: Annotated[Path, typer.Option("--key", help="The station's secret key.")],
+    offered: Annotated[str, typer.Option("--offer", help="The operator's line, from `zktrace offer`.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the request.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Ask an operator to enrol this station.
+
+    The request has the public key, a nonce that is drawn now, and a proof that the key is the station's own.
+    The station's secret row comes from the nonce and from a seed that the operator promised before: neither
+    side can choose it. Nothing in the request is secret.
+    """
+    from zktrace.credentials.keys import FILE_LIMIT, SecretKey
+    from zktrace.primitives.files import read_bounded, write_atomic
+    from zktrace.registry.requests import Request, read_offer
+
+    check_free(out, force=force)
+    made = Request.make(SecretKey.from_bytes(read_bounded(key, limit=FILE_LIMIT)), read_offer(offered))
+    write_atomic(out, made.to_bytes() + b"\n", replace=force)
+    facts = {
+        "ok": True,
+        "request": str(out),
+        "fingerprint": made.public.fingerprint.hex(),
+        "nonce": made.nonce.hex(),
+        "bytes": len(made.to_bytes()) + 1,
+    }
+    emit(facts, as_json=as_json, text=f"{out}  request of {facts['fingerprint']}")
+
+
+def enrol(
+    name: Annotated[str, typer.Argument(help="Name of the station.")],
+    request: Annotated[Path, typer.Option("--request", help="What the station made: credential request.")],
+    workspace: WorkspaceFolder = None,
+    allow_weak_params: Annotated[
+        bool,
+        typer.Option("--allow-weak-params", help="Accept keys of sets that are for tests or reproduction."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Enrol a station: it gets the next place, and its row is fixed by both sides from now on."""
+    from zktrace.primitives.files import read_bounded
+    from zktrace.registry.requests import FILE_LIMIT, Request
+
+    asked = Request.from_bytes(read_bounded(request, limit=FILE_LIMIT))
+    place = workspace_at(workspace)
+    index = place.enrol(name, asked, allow_weak_params=allow_weak_params)
+    station = place.registry.ledger().station(name)
+    facts = {
+        "ok": True,
+        "station": name,
+        "row": station.enrolment.row,
+        "index": index,
+        "fingerprint": asked.public.fingerprint.hex(),
+        "head": place.registry.head().to_text(),
+    }
+    emit(
+        facts,
+        as_json=as_json,
+        text=f"{name}  row {station.enrolment.row}, entry {index}, public key {facts['fingerprint']}",
+    )
+
+
+def reserve(
+    count: Annotated[int, typer.Argument(min=1, max=1 << 24, help="How many more.")],
+    releases: Annotated[bool, typer.Option("--releases", help="For releases, not for stations.")] = False,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Promise seeds for more stations, or releases, than the setup did."""
+    from zktrace.registry.records import PLACE, RELEASE
+    from zktrace.registry.requests import offer_text
+
+    place = workspace_at(workspace)
+    total = place.reserve(RELEASE if releases else PLACE, count)
+    facts = {"ok": True, "promised": total, "head": place.registry.head().to_text()}
+    what = "releases" if releases else "stations"
+    if not releases:
+        facts["offer"] = offer_text(place.offer)
+    emit(facts, as_json=as_json, text=f"seeds are promised for {total} {what} in all")

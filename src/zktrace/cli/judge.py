@@ -1,0 +1,192 @@
+"""`zktrace judge`: whether the evidence for an accusation holds."""
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zktrace.cli.output import Json, check_free, emit
+from zktrace.errors import EvidenceRejected, Refused
+
+if TYPE_CHECKING:
+    from zktrace.judge import Judgement
+    from zktrace.judge.readers import Readers
+    from zktrace.registry.log import Extension
+
+
+def judge(
+    evidence: Annotated[Path, typer.Argument(help="The evidence file, case.zkt.json.")],
+    head: Annotated[
+        str, typer.Option("--head", help="The head of the log, got from somebody you trust for it.")
+    ],
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="A TOML file with the judge's own conditions.")
+    ] = None,
+    suspect: Annotated[
+        Path | None, typer.Option("--suspect", help="The suspect model: its readout is made again.")
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option("--scores", help="Or what a suspect is said to have answered; nobody vouches for it."),
+    ] = None,
+    shared: Annotated[
+        Path | None,
+        typer.Option("--shared", help="The release's model: reference and alignment are made again."),
+    ] = None,
+    probes: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--probes",
+            help="The release's probes.safetensors or queries.safetensors, to read a network (needs torch).",
+        ),
+    ] = None,
+    registry: Annotated[
+        Path | None,
+        typer.Option("--registry", help="An exported registry: N and the budgets are recounted."),
+    ] = None,
+    consistency: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--consistency", help="A proof that one head extends another, as `log prove --since` writes it."
+        ),
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", help="A head that was witnessed before the suspect was known.")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", help="Write a dated page of the judgement there (HTML), mode 0600."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check an accusation offline, step by step.
+
+    Exit 0: upheld, 1: rejected, 2: unreadable, or what was given decides neither way.
+    """
+    from zktrace.evidence.file import FILE_LIMIT
+    from zktrace.judge import DEFAULT_POLICY, Minutes, Policy
+    from zktrace.judge import judge as examine
+    from zktrace.models import open_model
+    from zktrace.primitives.files import read_bounded, write_atomic
+    from zktrace.readouts.scores import read_matrix
+    from zktrace.registry.log import Head
+    from zktrace.report.judgement import Hearing, judgement_html
+
+    if page is not None:
+        _check_page(page, force=force)
+    data, minutes = read_bounded(evidence, limit=FILE_LIMIT), Minutes()
+    conditions = DEFAULT_POLICY if policy is None else Policy.read(policy)
+    own, earlier = Head.from_text(head.strip()), None if before is None else Head.from_text(before.strip())
+    found: Judgement | EvidenceRejected
+    try:
+        found = examine(
+            data,
+            head=own,
+            policy=conditions,
+            suspect=None if suspect is None else open_model(suspect),
+            scores=None if scores is None else read_matrix(scores),
+            shared=None if shared is None else open_model(shared),
+            probes=[open_model(each) for each in probes or ()],
+            readers=_readers(torch=bool(probes)),
+            export=None if registry is None else _entries(registry),
+            extensions=[_extension(each) for each in consistency or ()],
+            before=earlier,
+            minutes=minutes,
+        )
+    except EvidenceRejected as rejection:
+        found = rejection
+    if page is not None:
+        given = (
+            ("suspect", suspect),
+            ("scores", scores),
+            ("shared model", shared),
+            *(("probes", each) for each in probes or ()),
+            ("exported registry", registry),
+            *(("consistency proof", each) for each in consistency or ()),
+            ("policy", policy),
+        )
+        hearing = Hearing(
+            at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+            evidence=(evidence.name, hashlib.sha256(data).hexdigest()),
+            head=own.to_text(),
+            before=None if earlier is None else earlier.to_text(),
+            given=tuple((what, path.name) for what, path in given if path is not None),
+            policy=conditions,
+            outcome=found,
+            steps=minutes.steps(),
+            versions=_versions(torch=bool(probes)),
+        )
+        write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
+    if isinstance(found, EvidenceRejected):
+        raise found
+    emit({"ok": True, "upheld": True, **found.as_json()}, as_json=as_json, text=_minutes(found))
+
+
+def _check_page(page: Path, *, force: bool) -> None:
+    """What would keep the report from being written is said before the work."""
+    if page.is_dir() or not page.parent.is_dir():
+        raise Refused(f"{page}: is no place for a file")
+    check_free(page, force=force)
+
+
+def _readers(*, torch: bool) -> "Readers":
+    """Who reads models: with probes, networks too."""
+    from zktrace.judge.readers import light_readers
+
+    if not torch:
+        return light_readers
+    try:
+        from zktrace.dispatch.judging import network_readers
+    except ModuleNotFoundError as error:
+        raise Refused(
+            f"reading a network by --probes needs {error.name}: pip install 'zktrace[learn]'"
+        ) from None
+    return network_readers
+
+
+def _entries(path: Path) -> Sequence[bytes]:
+    from zktrace.registry.export import read_export
+
+    return [entry.to_bytes() for entry in read_export(path)[0]]
+
+
+def _extension(path: Path) -> "Extension":
+    from zktrace.primitives.files import read_bounded
+    from zktrace.registry.log import PROOF_FILE_LIMIT, Extension
+
+    return Extension.from_bytes(read_bounded(path, limit=PROOF_FILE_LIMIT))
+
+
+def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:
+    """What a second judge needs to repeat this one to the last digit."""
+    names = (
+        "zktrace",
+        "numpy",
+        "python-flint",
+        "safetensors",
+        "cryptography",
+        *(("torch",) if torch else ()),
+    )
+    return (
+        ("Python", platform.python_version()),
+        *((name, metadata.version(name)) for name in names),
+        ("machine", f"{platform.system()} {platform.machine()}"),
+    )
+
+
+def _minutes(found: "Judgement") -> str:
+    lines = []
+    for step in found.steps:
+        lines.append(f"({step.number}) {step.title}")
+        lines += [f"    {fact}" for fact in step.checked]
+        lines += [f"    not checked: {fact}" for fact in step.unchecked]
+    who = ", ".join(found.named) or "nobody is accused"
+    lines.append(f"upheld: {found.verdict}, {who}")
+    lines += [found.bound] if found.bound else []
+    return "\n".join(lines)

@@ -1,0 +1,88 @@
+"""The page of a judgement: what was examined, step by step, what was not, and with what. For the file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zktrace.errors import EvidenceRejected
+from zktrace.judge import Judgement, Policy, Step
+from zktrace.report.html import Child, Html, bullets, code, facts, join, name, section, table, tag
+from zktrace.report.page import page
+
+NOTHING_LEFT = "Nothing that these steps ask for was left unchecked."
+WHAT_IT_IS = (
+    "This page records what one run of the judge's protocol examined. It is a bound on a procedure: how "
+    "seldom such an investigation names an innocent. It is not the probability that the accused is innocent, "
+    "and it does not say who published a copy."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """One run of the judge, upheld or rejected."""
+
+    at: str  # the judge's own clock
+    evidence: tuple[str, str]  # name of the file, SHA-256 of its bytes
+    head: str
+    before: str | None
+    given: tuple[tuple[str, str], ...]  # (what, name of the file) beside evidence and heads
+    policy: Policy
+    outcome: Judgement | EvidenceRejected
+    steps: tuple[Step, ...]
+    versions: tuple[tuple[str, str], ...]
+
+
+def judgement_html(hearing: Hearing) -> str:
+    """The whole document."""
+    left = [fact for step in hearing.steps for fact in step.unchecked]
+    body = join(
+        (
+            section("Outcome", *_outcome(hearing.outcome), tag("p", WHAT_IT_IS, class_="note")),
+            section("What was before the judge", facts(_exhibits(hearing))),
+            section("Step by step", *(_step(each, hearing.outcome) for each in hearing.steps)),
+            section("What was not checked", bullets(left) if left else tag("p", NOTHING_LEFT)),
+            section(
+                "The judge's policy",
+                table(("condition", "value"), hearing.policy.rows(), caption="What this judge asks for"),
+            ),
+            section("Made with", facts(hearing.versions)),
+        )
+    )
+    title = "Upheld" if isinstance(hearing.outcome, Judgement) else "Rejected"
+    subtitle = join(("Judgement of ", hearing.at, " on ", name(hearing.evidence[0])))
+    return page(title=f"{title}: evidence before a judge", subtitle=subtitle, body=body)
+
+
+def _outcome(found: Judgement | EvidenceRejected) -> Iterator[Html]:
+    if isinstance(found, EvidenceRejected):
+        yield tag("p", tag("b", f"Rejected at step {found.step}, {found.title}."))
+        yield tag("p", found.reason)
+        return
+    who = join(part for at, each in enumerate(found.named) for part in (", " if at else None, name(each)))
+    yield tag("p", tag("b", "Upheld: ", found.verdict, "."))
+    yield tag("p", "Named: ", who, ".") if found.named else tag("p", "Nobody is accused.")
+    if found.bound:
+        yield tag("p", found.bound)
+
+
+def _exhibits(hearing: Hearing) -> Iterator[tuple[str, Child]]:
+    yield "evidence", name(hearing.evidence[0])
+    yield "SHA-256 of the evidence", code(hearing.evidence[1])
+    yield "head of the log", code(hearing.head)
+    yield "earlier head", "none was given" if hearing.before is None else code(hearing.before)
+    for what, file in hearing.given:
+        yield what, name(file)
+    if isinstance(hearing.outcome, Judgement):
+        yield "digest of the suspect", code(hearing.outcome.suspect.hex())
+        yield "release", name(hearing.outcome.release)
+
+
+def _step(step: Step, outcome: Judgement | EvidenceRejected) -> Html:
+    heading = tag("h3", f"({step.number}) {step.title}")
+    rejected = outcome if isinstance(outcome, EvidenceRejected) else None
+    if rejected is not None and step.number > rejected.step:
+        return join((heading, tag("p", "Not reached.")))
+    lines: list[Child] = [*step.checked]
+    lines += [join((tag("b", "not checked: "), fact)) for fact in step.unchecked]
+    if rejected is not None and step.number == rejected.step:
+        lines.append(join((tag("b", "rejected: "), rejected.reason)))
+    return join((heading, bullets(lines)))

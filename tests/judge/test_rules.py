@@ -1,0 +1,388 @@
+"""The rules of docs/spec/evidence.md, by number: each is broken, and the judge names its step."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from judge.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
+from judge.test_looks import queried
+from judge.test_readers import NETWORK, PROBES, Bench, readers, saying
+from tracing.small import Federation, federation
+from zktrace.certificates.adjudicate import Verdict
+from zktrace.codes import soft
+from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
+from zktrace.evidence import Evidence, LookClaim, Naming, Stage
+from zktrace.judge import STEPS, Policy, judge
+from zktrace.judge.scoring import Look, look, own_certificate
+from zktrace.models import ModelState, model_digest
+from zktrace.registry.log import Head
+from zktrace.registry.readouts import readout_digest
+from zktrace.registry.records import Dispatch, Enrolment, Investigation, Release, Setup, planned
+from zktrace.registry.records import Verdict as VerdictRecord
+from zktrace.tracing import Case
+
+SPEC = Path(__file__).parents[2] / "docs" / "spec" / "evidence.md"
+EASY = Policy(min_length=64)
+Given = Mapping[str, object]
+Broken = tuple[bytes, Head, Given]
+STRANGER = ModelState.from_arrays({"said": np.zeros(3)})
+
+
+def rules() -> list[str]:
+    """The numbers that the specification gives its rules, in its order."""
+    return re.findall(r"^- (\d\.\d) ", SPEC.read_text(), re.MULTILINE)
+
+
+@cache
+def honest() -> tuple[Federation, Case]:
+    own = federation()
+    own.registry.add(Dispatch(station="station-2", release="r1", copy=bytes(32)))
+    return own, own.trace((2,))
+
+
+def file(changed: Evidence | bytes | None = None, **given: object) -> Broken:
+    """The honest case's head with another file, or the honest file given more."""
+    case = honest()[1]
+    data = case.evidence.to_bytes() if changed is None else changed
+    if isinstance(data, Evidence):
+        data = data.to_bytes()
+    return data, Head.from_text(case.evidence.head), given
+
+
+def log(*changes: object, evidence: Evidence | None = None, **given: object) -> Broken:
+    """The honest case under a forger's log."""
+    data, head, _ = relogged(*honest(), *changes, evidence=evidence)  # type: ignore[arg-type]
+    return data, head, given
+
+
+def carrier(**changes: object) -> Evidence:
+    evidence = honest()[1].evidence
+    return replace(evidence, carriers=(replace(evidence.carriers[0], **changes),))  # type: ignore[arg-type]
+
+
+def findings(**changes: object) -> Evidence:
+    evidence = honest()[1].evidence
+    return replace(evidence, findings=replace(evidence.findings, **changes))  # type: ignore[arg-type]
+
+
+def stage(**changes: object) -> Evidence:
+    evidence = honest()[1].evidence
+    return findings(stages=(replace(evidence.findings.stages[0], **changes),))  # type: ignore[arg-type]
+
+
+def record(kind: type, **changes: object) -> object:
+    return replace(the(*honest(), kind), **changes)
+
+
+def export() -> list[bytes]:
+    own, case = honest()
+    return [each.to_bytes() for each in own.registry.entries()][: case.verdict_place + 1]
+
+
+def another_codeword() -> Broken:
+    return log(record(Enrolment, codeword=bytes(16)))
+
+
+def other_order() -> Broken:
+    """The setup is not the first entry."""
+    own, case = honest()
+    entries, places = records_of(own)[: case.verdict_place + 1], places_of(case)
+    entries[0], entries[1] = entries[1], entries[0]
+    data, head, _ = sealed(case.evidence, entries, [1, *places[1:]])
+    return data, head, {}
+
+
+def two_readings(said: np.ndarray, **given: object) -> Broken:
+    bench = Bench(lambda values, reference: values + reference + said)
+    return bench.data, bench.head, {"suspect": bench.suspect, **NETWORK, **given}
+
+
+def another_reference() -> Broken:
+    """The release's shared model says something else than the reference on record."""
+    bench = Bench(lambda values, reference: values + reference, shared=np.ones(128))
+    return bench.data, bench.head, {"suspect": bench.suspect, "shared": bench.shared, **NETWORK}
+
+
+def hidden_row() -> Broken:
+    """A row within the tolerance of a network: the suspect says nothing but the reference."""
+    own = federation(carriers=("feature",))
+    case = own.investigate([own.readout("feature", 5e-5 * own.copy_readout("feature", (2,)))])
+    suspect = saying(own.references["feature"])
+    layout = replace(own.release.layouts[0], probes=model_digest(PROBES))
+    data, head, _ = relogged(
+        own,
+        case,
+        replace(own.release, layouts=(layout,)),
+        replace(the(own, case, Investigation), suspect=model_digest(suspect)),
+    )
+    return data, head, {"suspect": suspect, "probes": [PROBES], "readers": readers}
+
+
+def staged(case: Case, own: Federation, number: int, taken: list[str], name: str) -> Stage:
+    """A stage that names one station, with the numbers that it has there."""
+    code = own.custody.code("weight")
+    rows = {each.station: each.rows[0].row for each in case.evidence.accused}
+    out = (
+        np.array([np.frombuffer(rows[each], np.uint8) for each in taken])
+        if taken
+        else np.empty((0, 0), np.uint8)
+    )
+    values = case.evidence.carriers[0].values()
+    seen = look(values, code.biases, out, rule="certified", tail="positive")
+    made = own_certificate(
+        seen,
+        recipients=6,
+        level=case.evidence.findings.level,
+        stage=number,
+        carrier="weight",
+        carriers=["weight"],
+        rule="certified",
+    )
+    named = (Naming(station=name, carrier="weight", score=seen.score(rows[name])),)
+    return Stage(tail="positive", certificates=(("weight", made),), named=named)
+
+
+def kept_for_later() -> Broken:
+    """Two colluders who are both beyond the first stage; one of them is named at a second one only."""
+    own = federation(length=256)
+    case = own.trace((0, 1))
+    first, second = case.names
+    assert len(case.evidence.findings.stages) == 1
+    stages = (staged(case, own, 1, [], first), staged(case, own, 2, [first], second))
+    forged = replace(case.evidence, findings=replace(case.evidence.findings, stages=stages))
+    data, head, _ = relogged(own, case, evidence=forged)
+    return data, head, {}
+
+
+def below_the_threshold() -> Broken:
+    """A readout so faint in the row that it scores below; everything else is honest."""
+    own, case = honest()
+    values = case.evidence.carriers[0].values()
+    weak = 0.1 * values + np.random.default_rng(5).standard_normal(len(values))
+    found = soft(weak, own.custody.code("weight").biases)
+    score = Look(coefficients=found).score(case.evidence.accused[0].rows[0].row)
+    claims = (replace(case.evidence.findings.carriers[0], readout=readout_digest(weak)),)
+    naming = (replace(case.evidence.findings.stages[0].named[0], score=score),)
+    own_one = own_certificate(
+        Look(coefficients=found),
+        recipients=6,
+        level=case.evidence.findings.level,
+        stage=1,
+        carrier="weight",
+        carriers=["weight"],
+        rule="certified",
+    )
+    stages = (replace(case.evidence.findings.stages[0], named=naming, certificates=(("weight", own_one),)),)
+    forged = replace(
+        carrier(readout=weak.astype(">f8").tobytes()),
+        findings=replace(case.evidence.findings, looks=(LookClaim(carriers=claims),), stages=stages),
+    )
+    return log(evidence=forged)
+
+
+def unpaid() -> Broken:
+    return log(record(Investigation, budget=Fraction(0)))
+
+
+def scores_for_a_suspect() -> Broken:
+    own, case, scores = queried()
+    strict = replace(EASY, require_suspect=True)
+    return case.evidence.to_bytes(), own.registry.head(), {"scores": scores, "policy": strict}
+
+
+def policy(**changes: object) -> Broken:
+    return file(policy=replace(EASY, **changes))  # type: ignore[arg-type]
+
+
+def with_path(node: bytes) -> Evidence:
+    evidence = honest()[1].evidence
+    entry = evidence.entries[0]
+    return replace(evidence, entries=(replace(entry, path=(node, *entry.path[1:])), *evidence.entries[1:]))
+
+
+def with_entry(place: int) -> Broken:
+    own, case = honest()
+    places = places_of(case)
+    data, head, _ = sealed(
+        case.evidence, records_of(own)[: case.verdict_place + 1], [*places[:-1], place, places[-1]]
+    )
+    return data, head, {}
+
+
+def coded(**changes: object) -> object:
+    setup = the(*honest(), Setup)
+    return replace(setup, carriers=(replace(setup.carriers[0], **changes),))  # type: ignore[arg-type]
+
+
+def laid_out(**changes: object) -> object:
+    release = the(*honest(), Release)
+    return replace(release, layouts=(replace(release.layouts[0], **changes),))  # type: ignore[arg-type]
+
+
+def certified(**changes: object) -> object:
+    ((name, found),) = honest()[1].evidence.findings.stages[0].certificates
+    return ((name, replace(found, **changes)),)  # type: ignore[arg-type]
+
+
+def misrecorded(**changes: object) -> Broken:
+    own, case = honest()
+    entries = records_of(own)[: case.verdict_place + 1]
+    entries[-1] = replace(entries[-1], **changes)  # type: ignore[arg-type]
+    data, head, _ = sealed(case.evidence, entries, places_of(case), restate=False)
+    return data, head, {}
+
+
+def recounted(change: object) -> Broken:
+    data, head, entries = relogged(*honest(), change)  # type: ignore[arg-type]
+    return data, head, {"export": export_of(entries)}
+
+
+def unsent() -> Broken:
+    own = federation()
+    case = own.trace((2,))
+    return (
+        case.evidence.to_bytes(),
+        own.registry.head(),
+        {"export": [each.to_bytes() for each in own.registry.entries()]},
+    )
+
+
+def after_an_unpaid_look() -> Broken:
+    """A paid investigation that comes after one without a budget."""
+    own, case = honest()
+    entries = records_of(own)[: case.verdict_place + 1]
+    free = replace(the(own, case, Investigation), budget=Fraction(0))
+    verdict = replace(entries[-1], investigation=case.place + 1)  # type: ignore[call-arg]
+    forged = [*entries[: case.place], free, entries[case.place], verdict]
+    places = [each + (each >= case.place) for each in places_of(case)]
+    data, head, final = sealed(case.evidence, forged, places)
+    judge(data, head=head, policy=EASY)  # which no file shows by itself
+    return data, head, {"export": export_of(final)}
+
+
+BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
+    "1.1": (lambda: file(honest()[1].evidence.to_bytes() + b"\n"), lambda: file(b"{}")),
+    "1.2": (
+        lambda: file(replace(honest()[1].evidence, accused=())),
+        lambda: file(replace(honest()[1].evidence, carriers=())),
+    ),
+    "1.3": (lambda: file(findings(stages=honest()[1].evidence.findings.stages * 200)),),
+    "2.1": (
+        lambda: (*file()[:1], Head(size=file()[1].size, root=bytes(32)), {}),
+        lambda: file(export=[b"x"] * file()[1].size),
+    ),
+    "2.2": (lambda: file(with_path(bytes(32))),),
+    "2.3": (lambda: with_entry(4), lambda: log(record(Investigation, looks=()))),
+    "2.4": (
+        lambda: file(export=export(), before=file()[1]),
+        lambda: file(export=export(), before=Head(size=3, root=bytes(32))),
+        lambda: file(export=export(), before=Head(size=honest()[1].place, root=bytes(32))),
+    ),
+    "3.1": (another_codeword,),
+    "3.2": (lambda: log(record(Enrolment, commitments=(("weight", bytes(32)),))),),
+    "3.3": (
+        lambda: log(coded(biases=bytes(32))),
+        lambda: log(laid_out(directions=bytes(32))),
+    ),
+    "3.4": (
+        lambda: log(laid_out(reference=hashlib.sha256(b"").digest())),
+        lambda: file(carrier(reference=b"")),
+    ),
+    "3.5": (lambda: file(carrier(readout=np.ones(128).astype(">f8").tobytes())),),
+    "4.1": (
+        lambda: log(record(Enrolment, station="<b>"), evidence=renamed(honest()[1], {"station-2": "<b>"})),
+        lambda: log(record(Release, name="r 1")),
+    ),
+    "4.2": (other_order, lambda: log(record(VerdictRecord, investigation=2))),
+    "4.3": (
+        lambda: log(record(Investigation, recipients=2)),
+        lambda: log(record(Investigation, recipients=99)),
+    ),
+    "4.4": (
+        lambda: log(evidence=findings(looks=honest()[1].evidence.findings.looks * 2)),
+        lambda: log(
+            record(Investigation, looks=planned(("weight", "feature")), carriers=("weight", "feature"))
+        ),
+    ),
+    "4.5": (
+        lambda: log(record(Investigation, release="r7")),
+        lambda: log(record(Investigation, rule="paper")),
+    ),
+    "4.6": (lambda: log(coded(length=256)), lambda: log(laid_out(profile="paper"))),
+    "4.7": (lambda: log(evidence=findings(level=Fraction(1, 7))),),
+    "4.8": (
+        lambda: recounted(record(Investigation, recipients=4)),
+        unsent,
+        after_an_unpaid_look,
+    ),
+    "5.1": (lambda: file(suspect=STRANGER), lambda: file(scores=np.zeros((128, 4)))),
+    "5.2": (lambda: file(shared=STRANGER), lambda: file(probes=[STRANGER])),
+    "5.3": (another_reference,),
+    "5.4": (lambda: two_readings(np.eye(128)[7]),),
+    "6.1": (
+        lambda: log(
+            evidence=stage(named=(Naming(station="station-2", carrier="weight", score=Fraction(99)),))
+        ),
+    ),
+    "7.1": (lambda: log(evidence=stage(certificates=certified(recipients=1))),),
+    "7.2": (below_the_threshold,),
+    "7.3": (kept_for_later,),
+    "7.4": (hidden_row,),
+    "8.1": (lambda: log(record(Setup, budget=Fraction(1, 10_000))),),
+    "8.2": (unpaid,),
+    "8.3": (lambda: policy(max_budget=Fraction(1, 2000)),),
+    "8.4": (lambda: policy(max_total_budget=Fraction(1, 3)),),
+    "8.5": (
+        lambda: policy(require_suspect=True),
+        lambda: policy(require_shared=True),
+        lambda: policy(require_registry=True),
+        lambda: policy(require_before=True),
+        scores_for_a_suspect,
+    ),
+    "8.6": (lambda: policy(require_readout=True),),
+    "8.7": (
+        lambda: policy(rules=("paper",)),
+        lambda: policy(carriers=("feature",)),
+        lambda: policy(min_length=129),
+    ),
+    "9.1": (lambda: log(evidence=findings(verdict=Verdict.TAMPER)),),
+    "9.2": (lambda: misrecorded(findings=bytes(32)), lambda: misrecorded(named=("station-3",))),
+}
+
+
+def test_the_specification_numbers_its_rules_once_and_all_are_broken_here() -> None:
+    assert rules() == sorted(set(rules()))
+    assert rules() == list(BREAKERS)
+    assert {int(rule[0]) for rule in rules()} == set(STEPS)
+
+
+def test_the_honest_case_is_upheld() -> None:
+    data, head, _ = file()
+    for given in ({}, {"export": export()}):
+        assert judge(data, head=head, policy=EASY, **given).named == ("station-2",)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rule", "which"), [(rule, at) for rule, broken in BREAKERS.items() for at in range(len(broken))]
+)
+def test_a_broken_rule_is_a_failure_in_its_step(rule: str, which: int) -> None:
+    data, head, given = BREAKERS[rule][which]()
+    with pytest.raises((EvidenceRejected, MalformedEvidence)) as caught:
+        judge(data, head=head, **{"policy": EASY, **given})  # type: ignore[arg-type]
+    step = caught.value.step if isinstance(caught.value, EvidenceRejected) else 1
+    assert step == int(rule[0]), caught.value
+
+
+def test_neither_way_is_no_rejection() -> None:
+    """The other half of rule 2.1."""
+    data, head, _ = file()
+    for other in (Head(size=head.size + 1, root=bytes(32)), Head(size=head.size - 1, root=bytes(32))):
+        with pytest.raises(CannotTell):
+            judge(data, head=other, policy=EASY)
