@@ -11,6 +11,7 @@
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
     │   ├── CannotTell            what was handed in decides neither way
+    │   ├── WeakParameters        a parameter set for tests or reproduction, where a strong one is due
     │   └── Refused               a file that would be overwritten, a path that is not there
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
@@ -67,6 +68,10 @@ class UnknownParameters(InputError):
 
 class CannotTell(InputError):
     """What was handed in decides neither way: nothing speaks against it, and something is missing."""
+
+
+class WeakParameters(InputError):
+    """A parameter set for tests or reproduction, where nobody said that such a one will do."""
 
 
 class Refused(InputError):

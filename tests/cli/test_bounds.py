@@ -45,6 +45,20 @@ def test_the_other_calculators_print_the_papers_numbers(capsys: pytest.CaptureFi
     assert ask(capsys, "length")["design_length"] == 182
 
 
+def test_credential_prints_what_a_witness_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Figures of a public estimator, to within 3 bits."""
+    paper = ask(capsys, "credential", "--length", "1024", "--secret", "512", "--weight", "128")
+    assert paper["witnesses_log2"] == pytest.approx(39.9, abs=0.05)
+    assert paper["gilbert_varshamov_distance"] == pytest.approx(115, abs=1)
+    assert paper["stern_bits"] == pytest.approx(109, abs=3)
+    assert paper["stern_bits_one_solution"] == pytest.approx(149, abs=3)
+    default = ask(capsys, "credential", "--length", "1280", "--secret", "640", "--weight", "132")
+    assert default["prange_bits"] == pytest.approx(170, abs=3)
+    assert default["stern_bits"] == pytest.approx(151, abs=3)
+    assert default["witnesses_log2"] == pytest.approx(-31.9, abs=0.1)
+    assert ask(capsys, "credential") == default  # the default set
+
+
 def test_a_certificate_for_a_word_and_for_a_readout(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,6 +85,9 @@ def test_a_certificate_for_a_word_and_for_a_readout(
         (["certificate", "nan.npz"], "finite"),
         (["certificate", "biases.npz"], "beyond the cutoff"),
         (["length", "--budget", "nan"], "finite"),
+        (["credential", "--weight", "0"], "the weight must lie in 1..640"),
+        (["credential", "--secret", "1280"], "make no code"),
+        (["credential", "--length", "65537"], "make no code"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -13,9 +13,11 @@ import pytest
 
 import zktrace
 from zktrace.cli.app import run
-from zktrace.credentials import PublicKey
+from zktrace.credentials import DEFAULT, PublicKey
 from zktrace.models import save_model
 from zktrace.readouts.identity import IdentityCodebook
+
+WEAK = ("--params", "test-128-64-16", "--allow-weak-params")  # quick
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def test_the_whole_credential_story(here: Path, capsys: pytest.CaptureFixture[st
     code, made = ask(capsys, "credential", "new", "alpha")
     assert code == 0
     assert stat.S_IMODE((here / "alpha.key").stat().st_mode) == 0o600
-    assert made["public_bytes"] == (here / "alpha.pub").stat().st_size == 193
+    assert made["public_bytes"] == (here / "alpha.pub").stat().st_size == 225
     for file in ("alpha.key", "alpha.pub"):
         assert ask(capsys, "credential", "show", file)[1]["fingerprint"] == made["fingerprint"]
     assert run(["credential", "show", "alpha.key", "--codeword"]) == 0
@@ -98,7 +100,7 @@ def test_the_whole_credential_story(here: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_presence_and_radius(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["credential", "new", "a", "--params", "test-128-64-16"])
+    run(["credential", "new", "a", *WEAK])
     capsys.readouterr()
     run(["credential", "show", "a.pub", "--codeword"])
     word = capsys.readouterr().out.strip()
@@ -106,7 +108,7 @@ def test_presence_and_radius(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     make_model(here / "m.safetensors")
     model = ["--model", "m.safetensors", "--component", "component"]
     assert ask(capsys, "credential", "prove", "--key", "a.key", *model, "--out", "p")[0] == 0
-    verify = ["credential", "verify", "--allow-test-params", "--public", "a.pub"]
+    verify = ["credential", "verify", "--allow-weak-params", "--public", "a.pub"]
     code, facts = ask(capsys, *verify, *model, "p")
     assert (code, facts["check"]) == (1, "presence")
     code, facts = ask(capsys, *verify, *model, "--radius", "1", "p")
@@ -156,9 +158,9 @@ def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixtu
             ["credential", "prove", "--key", "a.key", "--out", "p", "--model", "junk", "--component", "junk"],
             "junk",
         ),
-        (["credential", "verify", "--public", "a.pub", "junk"], "--allow-test-params"),
+        (["credential", "verify", "--public", "a.pub", "junk"], "--allow-weak-params"),
         (
-            ["credential", "verify", "--public", "a.pub", "--allow-test-params", "junk"],
+            ["credential", "verify", "--public", "a.pub", "--allow-weak-params", "junk"],
             "proof: does not begin with",
         ),
         (["credential", "verify", "--public", "a.key", "junk"], "public key: does not begin with"),
@@ -171,7 +173,7 @@ def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixtu
 def test_bad_input_is_one_clear_line_and_exit_code_2(
     here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
-    run(["credential", "new", "a", "--params", "test-128-64-16"])
+    run(["credential", "new", "a", *WEAK])
     (here / "junk").write_bytes(b"junk")
     with (here / "big").open("wb") as handle:
         handle.truncate(1 << 33)
@@ -199,14 +201,35 @@ def test_a_traceback_appears_only_with_debug(here: Path) -> None:
     assert debugged.returncode == 2
 
 
-def test_test_parameters_are_called_insecure(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ask(capsys, "credential", "new", "t", "--params", "test-128-64-16")[1]["secure"] is False
+@pytest.mark.parametrize(
+    ("name", "standing", "words"),
+    [
+        ("xlpn-1024-512-128", "reproduction", "a key has about 2^40 witnesses"),
+        ("test-128-64-16", "test", "anybody can forge its proofs"),
+    ],
+)
+def test_a_set_that_is_not_strong_needs_a_permission(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str, standing: str, words: str
+) -> None:
+    new = ["credential", "new", "t", "--params", name]
+    verify = ["credential", "verify", "--public", "t.pub", "p"]
+    assert ask(capsys, *new)[1]["error"] == "WeakParameters"
+    assert not list(here.iterdir())
+    assert ask(capsys, *new, "--allow-weak-params")[1]["standing"] == standing
     run(["credential", "prove", "--key", "t.key", "--out", "p"])
     capsys.readouterr()
-    assert run(["credential", "verify", "--public", "t.pub", "p"]) == 2
-    assert "without security" in capsys.readouterr().err
-    assert run(["credential", "verify", "--public", "t.pub", "p", "--allow-test-params"]) == 0
-    assert "no security" in capsys.readouterr().out
+    assert run(verify) == 2
+    refusal = capsys.readouterr().err
+    assert refusal.startswith(f"error: t.pub: {name} is ")
+    assert words in refusal
+    assert "(--allow-weak-params)" in refusal
+    assert run([*verify, "--allow-weak-params"]) == 0
+    assert f"warning: {name} is " in capsys.readouterr().out
+
+
+def test_the_default_set_is_the_librarys(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = ask(capsys, "credential", "new", "t")[1]
+    assert (made["params"], made["standing"]) == (DEFAULT.name, "strong")
 
 
 def test_model_show_prints_the_digest(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +272,7 @@ def test_hostile_file_names_stay_on_one_line(here: Path, capsys: pytest.CaptureF
     assert run(["credential", "prove", "--key", "a", "--out", "x" * 300]) == 2
     assert run(["credential", "new", "a", "--dir", "x" * 300]) == 2
     capsys.readouterr()
-    run(["credential", "new", "t", "--params", "test-128-64-16"])
+    run(["credential", "new", "t", *WEAK])
     odd = os.fsdecode(b"p\xff")
     assert run(["credential", "prove", "--key", "t.key", "--out", odd]) == 0
     assert Path(odd).exists()
@@ -290,11 +313,11 @@ def test_a_component_is_read_from_the_model_by_the_registry(
 ) -> None:
     book = IdentityCodebook(stations=2, bits=16, layers=(40, 40))
     for name in ("alpha", "bravo"):
-        run(["credential", "new", name, "--params", "test-128-64-16"])
+        run(["credential", "new", name, *WEAK])
     run(["init", "home", "--identity-bits", "16"])
     for name in ("alpha", "bravo"):
         assert (
-            run(["enrol", name, "--public", f"{name}.pub", "--workspace", "home", "--allow-test-params"]) == 0
+            run(["enrol", name, "--public", f"{name}.pub", "--workspace", "home", "--allow-weak-params"]) == 0
         )
     key = PublicKey.from_bytes((here / "bravo.pub").read_bytes())
     word = np.unpackbits(np.frombuffer(key.codeword(16), dtype=np.uint8))
@@ -306,7 +329,7 @@ def test_a_component_is_read_from_the_model_by_the_registry(
     capsys.readouterr()
     marked = ["--model", "marked.safetensors", "--workspace", "home", "--station"]
     prove = ["credential", "prove", "--out", "p", "--force", "--key"]
-    verify = ["credential", "verify", "--allow-test-params", "p", "--public"]
+    verify = ["credential", "verify", "--allow-weak-params", "p", "--public"]
     code, facts = ask(capsys, *prove, "bravo.key", *marked, "bravo")
     assert (code, facts["component_source"]) == (0, "component of bravo, read from the model")
     code, facts = ask(capsys, *verify, "bravo.pub", *marked, "bravo")

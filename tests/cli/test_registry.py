@@ -43,7 +43,7 @@ def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[
 
 
 def enrol(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, object]:
-    code, facts = ask(capsys, "enrol", name, "--public", f"../{name}.pub", "--allow-test-params")
+    code, facts = ask(capsys, "enrol", name, "--public", f"../{name}.pub", "--allow-weak-params")
     assert code == 0, facts
     return facts
 
@@ -175,10 +175,10 @@ def test_two_heads_are_compared_without_the_log_between_them(
 def test_what_is_refused(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     enrol(capsys, "alpha")
     cases = {
-        ("enrol", "alpha", "--public", "../beta.pub", "--allow-test-params"): "enrolled already",
-        ("enrol", "gamma", "--public", "../alpha.pub", "--allow-test-params"): "enrolled already, for alpha",
-        ("enrol", "gamma", "--public", "../beta.pub"): "without security",
-        ("enrol", "../x", "--public", "../beta.pub", "--allow-test-params"): "no station name",
+        ("enrol", "alpha", "--public", "../beta.pub", "--allow-weak-params"): "enrolled already",
+        ("enrol", "gamma", "--public", "../alpha.pub", "--allow-weak-params"): "enrolled already, for alpha",
+        ("enrol", "gamma", "--public", "../beta.pub"): "anybody can forge",
+        ("enrol", "../x", "--public", "../beta.pub", "--allow-weak-params"): "no station name",
         ("enrol", "gamma", "--public", "nowhere"): "cannot be read",
         ("enrol", "gamma", "--public", "zktrace.toml"): "public key",
         ("revoke", "gamma", "--reason", "x"): "no station",
@@ -215,7 +215,7 @@ def test_a_changed_key_or_log_is_noticed(inside: Path, capsys: pytest.CaptureFix
     mine = (inside / "secrets" / "code.key").read_bytes()
     (inside / "secrets" / "code.key").write_bytes(other)
     assert ask(capsys, "log", "verify")[0] == 1
-    assert ask(capsys, "enrol", "beta", "--public", "../beta.pub", "--allow-test-params")[0] == 1
+    assert ask(capsys, "enrol", "beta", "--public", "../beta.pub", "--allow-weak-params")[0] == 1
     (inside / "secrets" / "code.key").write_bytes(mine)
     assert ask(capsys, "log", "verify", "--head", str(head["head"]))[0] == 0
     (inside.parent / "other" / "registry.db").replace(inside / "registry.db")

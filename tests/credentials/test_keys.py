@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from credentials import reference
 from support import seeded
-from zktrace.credentials import DEFAULT, Component, PublicKey, SecretKey, XLPNParams, by_name
-from zktrace.credentials.params import SMALL, names
+from zktrace.credentials import (
+    DEFAULT,
+    Component,
+    PublicKey,
+    SecretKey,
+    Standing,
+    XLPNParams,
+    by_name,
+)
+from zktrace.credentials.params import PAPER, SMALL, names
 from zktrace.errors import Error, MalformedComponent, MalformedKey, UnknownParameters
 
 
@@ -24,20 +32,32 @@ def test_the_witness_satisfies_the_relation(name: str) -> None:
     assert ((a @ s + e) % 2 == y).all()
 
 
-def test_the_default_is_the_papers_instance() -> None:
-    assert (DEFAULT.length, DEFAULT.secret, DEFAULT.weight, DEFAULT.rounds) == (1024, 512, 128, 331)
-    assert DEFAULT.weight == int(DEFAULT.length * 0.125 + 0.5)
-    assert [name for name in names() if by_name(name).secure] == [DEFAULT.name]
+def test_every_set_knows_its_standing() -> None:
+    standings = {name: by_name(name).standing for name in names()}
+    assert standings == {
+        "xlpn-1280-640-132": Standing.STRONG,
+        "xlpn-1024-512-128": Standing.REPRODUCTION,
+        "test-128-64-16": Standing.TEST,
+        "test-1280-640-16r": Standing.TEST,
+    }
+    assert names()[0] == DEFAULT.name == SecretKey.generate().params.name
+    assert {name for name in names() if not by_name(name).weakness} == {DEFAULT.name}
 
 
-def test_a_public_key_is_about_two_hundred_bytes() -> None:
-    assert len(SecretKey.generate().public.to_bytes()) == 15 + 1 + len(DEFAULT.name) + 32 + 128
+def test_the_papers_instance_stays_as_it_was() -> None:
+    assert (PAPER.length, PAPER.secret, PAPER.weight, PAPER.rounds) == (1024, 512, 128, 331)
+    assert PAPER.weight == int(PAPER.length * 0.125 + 0.5)
+    assert DEFAULT.rounds == PAPER.rounds
+
+
+def test_a_public_key_is_a_little_over_two_hundred_bytes() -> None:
+    assert len(SecretKey.generate().public.to_bytes()) == 15 + 1 + len(DEFAULT.name) + 32 + 160
 
 
 def test_the_codeword_hashes_the_expanded_matrix() -> None:
     public = SecretKey.generate(entropy=seeded("codeword")).public
     a = np.packbits(reference.matrix(public.params, public.seed).astype(np.uint8), axis=1).tobytes()
-    assert len(a) == 65_536
+    assert len(a) == 102_400
     full = hashlib.shake_128(a + public.y).digest(32)
     assert public.codeword(256) == full
     assert public.codeword() == full[:16]
@@ -104,12 +124,21 @@ def test_unknown_parameters_name_the_known_ones() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"length": 100}, {"weight": 0}, {"weight": 513}, {"secret": 9}, {"rounds": 0}, {"length": 3 * 64}],
+    [
+        {"length": 1000},
+        {"length": 2 << 16},
+        {"weight": 0},
+        {"weight": 513},
+        {"secret": 9},
+        {"secret": 0},
+        {"secret": 1024},
+        {"rounds": 0},
+    ],
 )
 def test_inconsistent_parameters_cannot_exist(wrong: dict[str, int]) -> None:
     good = {"length": 1024, "secret": 512, "weight": 128, "rounds": 1}
     with pytest.raises(ValueError, match="x"):
-        XLPNParams(name="x", secure=False, **(good | wrong))
+        XLPNParams(name="x", standing=Standing.TEST, **(good | wrong))
 
 
 @given(st.text("01", min_size=1, max_size=300))

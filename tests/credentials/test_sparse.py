@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from zktrace.credentials import sparse
 
 
-@pytest.mark.parametrize(("length", "weight"), [(1024, 128), (128, 16), (64, 1), (64, 32)])
+@pytest.mark.parametrize(
+    ("length", "weight"), [(1280, 132), (1024, 128), (128, 16), (64, 1), (192, 1), (64, 32)]
+)
 @given(data=st.data())
 def test_round_trip(length: int, weight: int, data: st.DataObject) -> None:
     positions = data.draw(st.sets(st.integers(0, length - 1), min_size=weight, max_size=weight))
@@ -24,7 +26,8 @@ def test_round_trip(length: int, weight: int, data: st.DataObject) -> None:
     assert (again == packed).all()
 
 
-def test_the_papers_vector_takes_eighty_bytes() -> None:
+def test_a_vector_of_the_default_set_takes_86_bytes_and_the_papers_80() -> None:
+    assert sparse.coded_bytes(1280, 132) == 86
     assert sparse.coded_bytes(1024, 128) == 80
 
 
@@ -40,12 +43,20 @@ def test_every_byte_string_is_a_canonical_code_or_refused() -> None:
     assert (sparse.encode(vectors[valid], length=length, weight=weight) == codes[valid]).all()
 
 
-@given(st.binary(min_size=80, max_size=80))
+@given(st.binary(min_size=86, max_size=86))
 def test_noise_of_full_size_is_refused_or_canonical(noise: bytes) -> None:
     code = np.frombuffer(noise, dtype=np.uint8).reshape(1, -1)
-    vectors, valid = sparse.decode(code, length=1024, weight=128)
+    vectors, valid = sparse.decode(code, length=1280, weight=132)
     if valid[0]:
-        assert (sparse.encode(vectors, length=1024, weight=128) == code).all()
+        assert (sparse.encode(vectors, length=1280, weight=132) == code).all()
+
+
+def test_a_length_that_is_no_power_of_two_has_no_code_beyond_its_end() -> None:
+    """All 2^16 strings of the code of 12 positions choose 3 (12 bits, 4 of padding): exactly 220 decode."""
+    length, weight = 12, 3
+    assert sparse.coded_bytes(length, weight) == 2
+    codes = np.array(list(itertools.product(range(256), repeat=2)), dtype=np.uint8)
+    assert sparse.decode(codes, length=length, weight=weight)[1].sum() == 220
 
 
 def test_empty_batches_are_fine() -> None:

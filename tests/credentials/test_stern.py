@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from credentials import reference
+from credentials.lenient import verify
 from support import seeded
+from zktrace import credentials
 from zktrace.credentials import (
     DEFAULT,
     Binding,
@@ -23,13 +25,13 @@ from zktrace.credentials import (
     SecretKey,
     XLPNParams,
     prove,
-    verify,
 )
-from zktrace.credentials.params import SHORT, SMALL
-from zktrace.errors import InvalidProof
+from zktrace.credentials.params import PAPER, SHORT, SMALL
+from zktrace.errors import InvalidProof, WeakParameters
 
 KEYS = {
-    params.name: SecretKey.generate(params, entropy=seeded(params.name)) for params in (DEFAULT, SHORT, SMALL)
+    params.name: SecretKey.generate(params, entropy=seeded(params.name))
+    for params in (DEFAULT, PAPER, SHORT, SMALL)
 }
 
 
@@ -46,7 +48,7 @@ def bindings(key: SecretKey) -> list[Binding]:
     ]
 
 
-@pytest.mark.parametrize("params", [DEFAULT, SHORT, SMALL], ids=lambda p: p.name)
+@pytest.mark.parametrize("params", [DEFAULT, PAPER, SHORT, SMALL], ids=lambda p: p.name)
 @pytest.mark.parametrize("mode", Mode)
 def test_an_honest_proof_survives_its_bytes_and_verifies(params: XLPNParams, mode: Mode) -> None:
     key = KEYS[params.name]
@@ -197,6 +199,26 @@ def test_a_request_holds_for_its_offer_and_its_nonce_alone(other: dict[str, byte
 def test_a_request_of_the_wrong_size_cannot_exist(short: str) -> None:
     with pytest.raises(ValueError, match="wrong size"):
         RequestBinding(**({"offer": bytes(32), "nonce": bytes(32)} | {short: bytes(31)}))
+
+
+@pytest.mark.parametrize("params", [PAPER, SHORT, SMALL], ids=lambda p: p.name)
+def test_a_set_that_is_not_strong_is_refused_unless_allowed(params: XLPNParams) -> None:
+    key = KEYS[params.name]
+    proof = prove(key, CredentialBinding())
+    with pytest.raises(WeakParameters, match=f"^{params.name} is "):
+        credentials.verify(key.public, CredentialBinding(), proof)
+    credentials.verify(key.public, CredentialBinding(), proof, allow_weak_params=True)
+
+
+def test_what_counts_is_the_standing_and_not_the_name() -> None:
+    key = SecretKey.generate(replace(SMALL, name="xlpn-strong"))
+    with pytest.raises(WeakParameters):
+        credentials.verify(key.public, CredentialBinding(), prove(key, CredentialBinding()))
+
+
+def test_the_default_set_needs_no_permission() -> None:
+    key = KEYS[DEFAULT.name]
+    credentials.verify(key.public, CredentialBinding(), prove(key, CredentialBinding()))
 
 
 def test_a_key_of_other_parameters_is_rejected() -> None:

@@ -6,21 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from credentials.lenient import verify
 from support import seeded
-from vectors.make import MESSAGE, MODEL_DIGEST
+from vectors.make import MESSAGE, MODEL_DIGEST, NONCE, OFFER
 from zktrace.credentials import (
+    DEFAULT,
     Binding,
     Component,
     CredentialBinding,
     MessageBinding,
+    Mode,
     ModelBinding,
     Proof,
     PublicKey,
+    RequestBinding,
     SecretKey,
     by_name,
     prove,
-    verify,
 )
+from zktrace.credentials.params import PAPER, SMALL
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "credentials.json").read_text())
 
@@ -29,7 +33,15 @@ def binding_of(mode: str, key: SecretKey) -> Binding:
     if mode == "model":
         word = Component(bits=128, packed=key.public.codeword())
         return ModelBinding(state_digest=MODEL_DIGEST, component=word)
+    if mode == "request":
+        return RequestBinding(offer=OFFER, nonce=NONCE)
     return MessageBinding.of(MESSAGE) if mode == "message" else CredentialBinding()
+
+
+def test_every_set_of_keys_in_use_is_pinned_in_every_mode() -> None:
+    pinned = {(vector["params"], vector["mode"]) for vector in VECTORS}
+    names = (DEFAULT.name, PAPER.name, SMALL.name)
+    assert pinned == {(name, mode.name.lower()) for name in names for mode in Mode}
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["label"])

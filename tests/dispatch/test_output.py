@@ -16,6 +16,7 @@ from zktrace.carriers.output import class_scores
 from zktrace.codes import soft, sums
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.judging import network_readers
 from zktrace.dispatch.queries import Order, picked, queries_of
 from zktrace.dispatch.reading import read_queried, read_suspect
 from zktrace.dispatch.releases import (
@@ -27,7 +28,7 @@ from zktrace.dispatch.releases import (
     scores_reader_of,
 )
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
-from zktrace.judge import Policy, judge
+from zktrace.judge import Judgement, Policy, judge
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, open_model, save_model
@@ -219,6 +220,44 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Workspace)
     )
     with pytest.raises(EvidenceRejected, match=r"step 5.*shared model given"):
         judge(data, head=head, policy=policy, suspect=suspect, shared=copy(made))
+
+
+def test_a_judge_with_the_probes_reads_the_network_again(made: Workspace) -> None:
+    """Feature and output readings of the suspect and of the shared model, by the probes on record."""
+    suspect, folder = copy(made), release_folder(made, "r1")
+    reading = read_suspect(made, "r1", ("feature", "output"), suspect, align=False)
+    case = trace(
+        made.registry,
+        made.custody,
+        suspect=model_digest(suspect),
+        release="r1",
+        readouts=reading.readouts,
+        budget=Fraction(1, 10),
+    )
+    assert case.names == ("beta",)
+    named = {each.carrier for each in case.evidence.carriers}
+    policy = Policy(min_length=64, max_budget=Fraction(1, 10), require_suspect=True, require_readout=True)
+    probes = [open_model(each) for each in (folder.probes_path, folder.queries_path)]
+
+    def judged(suspect: ModelState, **more: object) -> Judgement:
+        return judge(
+            case.evidence.to_bytes(),
+            head=made.registry.head(),
+            policy=policy,
+            suspect=suspect,
+            **more,  # type: ignore[arg-type]
+        )
+
+    for shared in (None, folder.shared()):
+        found = judged(suspect, shared=shared, probes=probes, readers=network_readers)
+        facts = " ".join(found.steps[4].checked)
+        assert facts.count("values of the suspect read again") == len(named)
+        assert ("values of the shared model read again" in facts) == (shared is not None)
+    for given in ({}, {"probes": probes}, {"readers": network_readers}):
+        with pytest.raises(EvidenceRejected, match="was not recomputed"):
+            judged(suspect, **given)
+    with pytest.raises(EvidenceRejected, match=r"step 5.*probes given"):
+        judged(suspect, probes=[folder.shared()], readers=network_readers)
 
 
 def test_a_student_of_another_shape_is_read_where_it_can_be(made: Workspace) -> None:

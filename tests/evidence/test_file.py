@@ -12,6 +12,7 @@ from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import MalformedEvidence
 from zktrace.evidence import Evidence
 from zktrace.evidence.file import FILE_LIMIT, LENGTH_LIMIT, WORK_LIMIT
+from zktrace.registry.records import RELEASE
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +34,14 @@ def test_nobody_elses_row_and_no_key_is_in_the_file(two: tuple[Federation, Evide
     own, evidence = two
     text = evidence.to_bytes().decode()
     for carrier in ("weight", "feature"):
+        code = own.code(carrier)
         for row in range(6):
-            wanted = row in (1, 4)
-            assert (own.custody.row(carrier, row).hex() in text) == wanted
-            assert (own.custody.row_opening(carrier, row).hex() in text) == wanted
+            assert (code.row_seed(row).hex() in text) == (row in (1, 4))
+            assert own.row(carrier, row).hex() not in text  # a judge makes it
+        assert code.biases.thresholds.astype(">u4").tobytes().hex() not in text
+        assert own.seed(carrier).hex() not in text
+        assert own.custody.seed(RELEASE, carrier, 1).hex() not in text
     assert own.custody.key.secret.hex() not in text
-    assert own.custody.key_opening().hex() not in text
-    assert own.custody.direction_seed("weight", "another release").hex() not in text
     for name in ("station-0", "station-2", "station-3", "station-5"):
         assert name not in text
 
@@ -52,9 +54,10 @@ def test_a_carrier_that_names_nobody_stays_closed() -> None:
     text = case.evidence.to_bytes().decode()
     assert case.names == ("station-2",)
     assert [each.carrier for each in case.evidence.carriers] == ["weight"]
-    assert own.custody.bias_opening("feature").hex() not in text
-    assert own.custody.direction_seed("feature", "r1").hex() not in text
-    assert own.custody.row("feature", 2).hex() not in text
+    assert own.code("weight").bias_seed.hex() in text
+    assert own.code("feature").bias_seed.hex() not in text
+    assert own.custody.seed(RELEASE, "feature", 0).hex() not in text
+    assert own.code("feature").row_seed(2).hex() not in text
 
 
 @pytest.mark.parametrize("budget", [Fraction(1, 1000), Fraction(0)])
@@ -67,8 +70,9 @@ def test_without_an_accusation_nothing_is_opened(budget: Fraction) -> None:
     assert case.verdict == (Verdict.LEAD if budget == 0 else Verdict.NOTHING)
     text = case.evidence.to_bytes().decode()
     assert case.evidence.carriers == case.evidence.accused == case.evidence.findings.stages == ()
-    assert own.custody.bias_opening("weight").hex() not in text
-    assert own.custody.row("weight", 2).hex() not in text
+    assert own.code("weight").bias_seed.hex() not in text
+    assert own.custody.seed(RELEASE, "weight", 0).hex() not in text
+    assert own.code("weight").row_seed(2).hex() not in text
     assert "station-2" not in text
 
 
@@ -147,14 +151,12 @@ def test_a_code_longer_than_the_limit_is_malformed() -> None:
     """Before anything of that length is scored or certified."""
     own = _one()
     for length, fits in ((LENGTH_LIMIT, True), (LENGTH_LIMIT + 1, False)):
-        opening = replace(
-            own.carriers[0], thresholds=bytes(4 * length), readout=bytes(8 * length), reference=b""
-        )
+        opening = replace(own.carriers[0], readout=bytes(8 * length), reference=b"")
         data = replace(own, carriers=(opening,)).to_bytes()
         if fits:
             assert Evidence.from_bytes(data).carriers[0].length == length
         else:
-            with pytest.raises(MalformedEvidence, match="thresholds: must be"):
+            with pytest.raises(MalformedEvidence, match="readout: must be"):
                 Evidence.from_bytes(data)
 
 

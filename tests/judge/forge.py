@@ -8,7 +8,7 @@ from tracing.small import Federation
 from zktrace.evidence import Evidence, LoggedEntry
 from zktrace.primitives import merkle
 from zktrace.registry.log import Head
-from zktrace.registry.records import Entry, Record, Verdict
+from zktrace.registry.records import Entry, Record, Release, Verdict
 from zktrace.tracing import Case
 
 AT = "2026-01-31T12:00:00Z"
@@ -47,13 +47,29 @@ def sealed(
             named=evidence.findings.stations,
             findings=evidence.findings.digest(),
         )
+    log = rerooted(log)
     leaves = [merkle.leaf_hash(_data(each)) for each in log]
     head = head_of(log)
+    past = next((at for at in sorted(places) if isinstance(log[at], Release)), 0)
     entries = tuple(
         LoggedEntry(index=at, entry=_data(log[at]), path=tuple(merkle.inclusion_proof(leaves, at)))
         for at in sorted(places)
     )
-    return replace(evidence, head=head.to_text(), entries=entries).to_bytes(), head, log
+    forged = replace(
+        evidence,
+        head=head.to_text(),
+        entries=entries,
+        past=tuple(merkle.consistency_proof(leaves, past)),
+    )
+    return forged.to_bytes(), head, log
+
+
+def rerooted(records: Sequence[Record]) -> list[Record]:
+    """The same log, every release with the root of what stands before it."""
+    log: list[Record] = []
+    for each in records:
+        log.append(replace(each, root=head_of(log).root) if isinstance(each, Release) else each)
+    return log
 
 
 def places_of(case: Case) -> list[int]:

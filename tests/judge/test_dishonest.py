@@ -39,7 +39,7 @@ def model(seed: int) -> ModelState:
 
 def reader(own: Federation, release: str, reference: np.ndarray | None = None) -> WeightReader:
     return WeightReader(
-        seed=own.custody.direction_seed("weight", release),
+        seed=own.seed("weight", release),
         length=LENGTH,
         layers=LAYERS,
         profile="informed",
@@ -48,17 +48,7 @@ def reader(own: Federation, release: str, reference: np.ndarray | None = None) -
 
 
 def released(own: Federation, shared: ModelState, reference: np.ndarray, name: str = "r2") -> Release:
-    base = layout(own.custody, "weight", "informed", reference)
-    seed = own.custody.direction_seed("weight", name)
-    from zktrace.registry.readouts import directions_commitment
-
-    record = Release(
-        name=name,
-        model=model_digest(shared),
-        layouts=(replace(base, directions=directions_commitment(seed, "weight")),),
-    )
-    own.registry.add(record)
-    return record
+    return own.add_release(name, model_digest(shared), [layout("weight", "informed", reference)])
 
 
 def traced(own: Federation, suspect: ModelState, values: np.ndarray, reference: np.ndarray) -> Case:
@@ -69,6 +59,7 @@ def traced(own: Federation, suspect: ModelState, values: np.ndarray, reference: 
         release="r2",
         readouts=[Readout(carrier="weight", values=values, reference=reference)],
         budget=EPS,
+        requests=own.requests.get,
     )
 
 
@@ -78,7 +69,7 @@ def own() -> Federation:
 
 
 def signs(own: Federation, row: int) -> np.ndarray:
-    code = own.custody.code("weight")
+    code = own.code("weight")
     return 2.0 * unpack(code.rows([row])[0], code.length) - 1.0
 
 
@@ -215,7 +206,7 @@ def test_nobody_is_kept_for_a_later_look() -> None:
     """Two colluders beyond the first look; the operator names one there and the other at a second look."""
     own = federation(length=256)
     values = own.copy_readout("weight", (0, 1), noise=0.05)
-    readout, code, eps = own.readout("weight", values), own.custody.code("weight"), Fraction(1, 1000)
+    readout, code, eps = own.readout("weight", values), own.code("weight"), Fraction(1, 1000)
     place = own.registry.add(
         Investigation(
             suspect=hashlib.sha256(b"suspect").digest(),
@@ -269,6 +260,7 @@ def test_nobody_is_kept_for_a_later_look() -> None:
         readouts=[readout],
         findings=findings,
         places=(place, verdict_place),
+        requests=own.requests.get,
     )
     with pytest.raises(EvidenceRejected, match="named at a later stage") as caught:
         judge(evidence.to_bytes(), head=Head.from_text(evidence.head), policy=EASY)

@@ -1,7 +1,7 @@
 """The judge upholds what holds, says what it did not check, and rejects everything else at the right step."""
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,7 @@ from tracing.small import LAYERS, Federation, federation, wild
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft, sums
 from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence
-from zktrace.evidence import Accused, Evidence, LookClaim, Naming, RowOpening, Stage
+from zktrace.evidence import Evidence, LookClaim, Naming, SeedOpening, Stage
 from zktrace.judge import STEPS, Judgement, Policy, judge
 from zktrace.judge.scoring import look
 from zktrace.models import ModelState, model_digest
@@ -20,6 +20,7 @@ from zktrace.readouts.weight import WeightReader
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
+    RELEASE,
     CarrierCode,
     Dispatch,
     Enrolment,
@@ -142,7 +143,7 @@ def model(scale: float = 1.0, *, seed: int = 0) -> ModelState:
 def read(own: Federation, state: ModelState) -> np.ndarray:
     """A reading in which the weight carrier's values are really those of a model."""
     return WeightReader(
-        seed=own.custody.direction_seed("weight", "r1"),
+        seed=own.seed("weight"),
         length=128,
         layers=LAYERS,
         profile="informed",
@@ -177,7 +178,7 @@ def test_a_wild_readout_under_a_forged_log_is_only_rejected(own: Federation, cas
     log = records_of(own)[: case.verdict_place + 1]
     data, head, _ = sealed(evidence, log, places_of(case))
     assert rejected(data, head).step in (6, 7)
-    code = own.custody.code("weight")
+    code = own.code("weight")
     with suppress(InputError):  # later looks at such a readout: coefficients, or one of our errors
         look(wild(128)[which], code.biases, code.rows([1, 2]), rule="certified", tail="positive")
 
@@ -218,22 +219,27 @@ def with_row(case: Case, **changes: object) -> Evidence:
 def test_substituted_openings_are_rejected_at_step_3(own: Federation, case: Case) -> None:
     other = federation(seed="another code key")
     elsewhere = other.trace((2,)).evidence
-    custody = own.custody
+    there, accused = elsewhere.carriers[0], case.evidence.accused[0]
+    another = own.trace((3,)).evidence.accused[0]
+    other_release = own.custody.opened(own.registry.ledger().offer(RELEASE, 1).promise, "weight", 1)
     substitutes = [
-        with_row(case, row=custody.row("weight", 3)),
-        with_row(case, row=custody.row("weight", 3), opening=custody.row_opening("weight", 3)),
+        with_row(case, opening=another.rows[0].opening),
+        with_row(case, opening=replace(accused.rows[0].opening, seed=bytes(32))),
+        with_row(case, opening=elsewhere.accused[0].rows[0].opening),
         replace(case.evidence, accused=elsewhere.accused),
-        with_carrier(case, thresholds=elsewhere.carriers[0].thresholds),
-        with_carrier(
-            case,
-            thresholds=elsewhere.carriers[0].thresholds,
-            bias_opening=elsewhere.carriers[0].bias_opening,
-        ),
-        with_carrier(case, direction_seed=elsewhere.carriers[0].direction_seed),
+        replace(case.evidence, accused=(replace(accused, request=another.request),)),
+        replace(case.evidence, accused=(replace(accused, request=elsewhere.accused[0].request),)),
+        replace(case.evidence, accused=(replace(accused, request=b""),)),
+        with_carrier(case, biases=there.biases),
+        with_carrier(case, biases=bytes(32)),
+        with_carrier(case, directions=there.directions),
+        with_carrier(case, directions=SeedOpening(**asdict(other_release))),
         with_carrier(case, readout=own.trace((3,)).evidence.carriers[0].readout),
-        with_carrier(case, reference=elsewhere.carriers[0].readout),
+        with_carrier(case, readout=bytes(8 * 64)),
+        with_carrier(case, reference=there.readout),
         with_carrier(case, reference=b""),
-        with_carrier(case, thresholds=bytes(4 * 128)),
+        replace(case.evidence, past=case.evidence.past[1:]),
+        replace(case.evidence, past=(bytes(32), *case.evidence.past[1:])),
     ]
     for evidence in substitutes:
         assert rejected(evidence.to_bytes(), Head.from_text(case.evidence.head)).step == 3
@@ -290,20 +296,23 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
     code, layout = setup.carriers[0], release.layouts[0]
     tall = CarrierCode(carrier="weight", length=256, colluders=2, biases=code.biases)
     wrong: list[tuple[int, Record, int]] = [
-        (at_setup, replace(setup, carriers=(tall,)), 4),
+        (at_setup, replace(setup, carriers=(tall,)), 3),
         (at_setup, replace(setup, carriers=(replace(code, carrier="feature"),)), 3),
         (at_setup, replace(setup, carriers=(replace(code, biases=bytes(32)),)), 3),
         (at_setup, replace(setup, identity_bits=64), 3),
-        (at_setup, replace(setup, budget=Fraction(1, 10_000)), 8),
+        (at_setup, replace(setup, budget=Fraction(1, 10_000)), 3),  # not what the accused asked for
+        (at_setup, replace(setup, places=replace(setup.places, root=bytes(32))), 3),
+        (at_setup, replace(setup, releases=replace(setup.releases, root=bytes(32))), 3),
         (at_release, replace(release, name="r2"), 4),
-        (at_release, replace(release, layouts=(replace(layout, directions=bytes(32)),)), 3),
+        (at_release, replace(release, number=1), 3),
+        (at_release, replace(release, number=7), 3),
         (at_release, replace(release, layouts=(replace(layout, reference=bytes(32)),)), 3),
         (at_release, replace(release, layouts=(replace(layout, profile="paper"),)), 4),
         (at_enrolment, replace(enrolment, codeword=bytes(16)), 3),
-        (at_enrolment, replace(enrolment, commitments=(("weight", bytes(32)),)), 3),
-        (at_enrolment, replace(enrolment, commitments=()), 3),
+        (at_enrolment, replace(enrolment, nonce=bytes(32)), 3),
+        (at_enrolment, replace(enrolment, request=bytes(32)), 3),
         (at_enrolment, replace(enrolment, public_key=b"x"), 3),
-        (at_enrolment, replace(enrolment, row=6), 4),
+        (at_enrolment, replace(enrolment, row=6), 3),
         (case.place, replace(investigation, recipients=2), 4),
         (case.place, replace(investigation, recipients=3), 7),
         (
@@ -396,7 +405,7 @@ def test_a_certificate_with_another_tilt_that_holds_is_upheld(own: Federation, c
     higher = honest.threshold + (case.named[0].score - honest.threshold) / 2
     from zktrace.certificates.certificate import certify
 
-    coefficients = soft(case.evidence.carriers[0].values(), own.custody.code("weight").biases)
+    coefficients = soft(case.evidence.carriers[0].values(), own.code("weight").biases)
     claimed = certify(coefficients, higher, recipients=6, budget=honest.budget)
     forged = stage_of(case.evidence, certificates=((carrier, claimed),))
     data, head = relogged(own, case, {}, forged)
@@ -406,18 +415,14 @@ def test_a_certificate_with_another_tilt_that_holds_is_upheld(own: Federation, c
 def test_an_innocent_with_its_true_score_is_not_named(own: Federation, case: Case) -> None:
     """The forger opens another station's row, rightly, and claims the score that it has."""
     innocent = 4
-    coefficients = soft(case.evidence.carriers[0].values(), own.custody.code("weight").biases)
-    total = int(sums(own.custody.code("weight").rows([innocent]), coefficients)[0])
-    row = RowOpening(
-        carrier="weight",
-        row=own.custody.row("weight", innocent),
-        opening=own.custody.row_opening("weight", innocent),
-    )
+    coefficients = soft(case.evidence.carriers[0].values(), own.code("weight").biases)
+    total = int(sums(own.code("weight").rows([innocent]), coefficients)[0])
+    accused = own.trace((innocent,)).evidence.accused
     named = (Naming(station="station-4", carrier="weight", score=coefficients.score(total)),)
     stages = (replace(case.evidence.findings.stages[0], named=named),)
     forged = replace(
         case.evidence,
-        accused=(Accused(station="station-4", rows=(row,)),),
+        accused=accused,
         findings=replace(case.evidence.findings, stages=stages),
     )
     log = records_of(own)[: case.verdict_place + 1]

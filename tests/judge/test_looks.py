@@ -15,7 +15,7 @@ from zktrace.evidence import LookClaim
 from zktrace.judge import Policy, judge
 from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
 from zktrace.registry.log import Head
-from zktrace.registry.readouts import directions_commitment, readout_digest
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import Investigation, Layout, Look, Release, planned
 from zktrace.tracing import Attempt, Case, Readout, trace
 
@@ -39,6 +39,7 @@ def disguised(own: Federation, *, row: int = 3) -> Case:
             Attempt(carrier="feature", alignment="ridge", read=lambda: readouts[1]),
         ],
         budget=Fraction(1, 1000),
+        requests=own.requests.get,
     )
 
 
@@ -55,6 +56,7 @@ def mapped(*, row: int = 3) -> tuple[Federation, Case]:
         readouts=[noise],
         further=[Attempt(carrier="feature", alignment="ridge", read=lambda: found)],
         budget=Fraction(1, 1000),
+        requests=own.requests.get,
     )
     assert case.names == (f"station-{row}",)
     return own, case
@@ -118,6 +120,7 @@ def test_looks_that_were_left_out_without_a_finding_are_seen(own: Federation) ->
         readouts=[quiet],
         further=[Attempt(carrier="weight", alignment="channels", read=lambda: quiet)],
         budget=Fraction(1, 1000),
+        requests=own.requests.get,
     )
     judge(case.evidence.to_bytes(), head=Head.from_text(case.evidence.head), policy=EASY)
     assert relogged(own, case, case.investigation.looks, case.evidence.findings.looks[:1]) == 4
@@ -129,20 +132,18 @@ def test_looks_that_were_left_out_without_a_finding_are_seen(own: Federation) ->
 def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
     """A federation with the output carrier, and a case from a matrix of scores."""
     own = federation(carriers=("output",), length=LENGTH)
-    seed = own.custody.direction_seed("output", "r2")
+    seed = own.seed("output", "r2")
     reference = np.random.default_rng(4).standard_normal((LENGTH, CLASSES))
     layout = Layout(
         carrier="output",
         profile="informed",
         dimension=CLASSES,
         layers=(),
-        directions=directions_commitment(seed, "output"),
         reference=readout_digest(reference.reshape(-1)),
         probes=bytes(32),
     )
-    own.registry.add(Release(name="r2", model=bytes(32), layouts=(layout,)))
-    code = own.custody.code("output")
-    bits = np.unpackbits(np.frombuffer(own.custody.row("output", row), dtype=np.uint8))[: code.length]
+    own.add_release("r2", bytes(32), (layout,))
+    bits = np.unpackbits(np.frombuffer(own.row("output", row), dtype=np.uint8))[:LENGTH]
     frames = output_frames(seed, reference)
     rng = np.random.default_rng(row)
     signs = scattered(2.0 * bits - 1, frames.shape[1])
@@ -157,6 +158,7 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
         release="r2",
         readouts=[readout],
         budget=Fraction(1, 1000),
+        requests=own.requests.get,
     )
     return own, case, scores
 

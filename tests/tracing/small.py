@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
@@ -61,6 +61,27 @@ class Federation:
     def code(self, carrier: str) -> Code:
         return self.custody.code(carrier, self.registry.ledger().claims)
 
+    def row(self, carrier: str, row: int) -> bytes:
+        return self.code(carrier).rows([row]).tobytes()
+
+    def seed(self, carrier: str, release: str = "r1") -> bytes:
+        """Of the directions of a release: one on record, or any other name for the one that comes next."""
+        ledger = self.registry.ledger()
+        known = ledger.releases.get(release)
+        number, root = (
+            (len(ledger.releases), ledger.root) if known is None else (known[1].number, known[1].root)
+        )
+        return self.custody.direction_seed(carrier, number, root)
+
+    def add_release(self, name: str, model: bytes, layouts: Sequence[Layout]) -> Release:
+        """Put the next release on record."""
+        ledger = self.registry.ledger()
+        made = Release(
+            name=name, number=len(ledger.releases), root=ledger.root, model=model, layouts=tuple(layouts)
+        )
+        self.registry.add(made)
+        return made
+
     def readout(self, carrier: str, values: Floats) -> Readout:
         informed = self.release.layout(carrier).profile == "informed"  # type: ignore[union-attr]
         return Readout(
@@ -117,18 +138,15 @@ def federation(
         registry.add(enrolment(f"station-{i}", i, asked, bits=registry.ledger().setup.identity_bits))
     rng = np.random.default_rng(7)
     references = {each: rng.standard_normal(length) for each in carriers}
-    ledger = registry.ledger()
-    release = Release(
-        name="r1",
-        number=0,
-        root=ledger.root,
-        model=hashlib.sha256(b"shared").digest(),
-        layouts=tuple(layout(each, profile, references[each]) for each in carriers),
+    made = Federation(
+        registry=registry,
+        custody=custody,
+        release=None,
+        references=references,
+        requests=requests,  # type: ignore[arg-type]
     )
-    registry.add(release)
-    return Federation(
-        registry=registry, custody=custody, release=release, references=references, requests=requests
-    )
+    layouts = [layout(each, profile, references[each]) for each in carriers]
+    return replace(made, release=made.add_release("r1", hashlib.sha256(b"shared").digest(), layouts))
 
 
 def layout(carrier: str, profile: str, reference: Floats, *, layers: tuple[int, ...] = LAYERS) -> Layout:

@@ -39,6 +39,7 @@ def investigate(
         readouts=readouts,
         further=further,
         budget=budget,
+        requests=own.requests.get,
     )
 
 

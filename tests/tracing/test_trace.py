@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracing.small import SUSPECT, Federation, enrolment, federation, wild
+from tracing.small import add_station, SUSPECT, Federation, federation, wild
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, Refused
 from zktrace.readouts.identity import IdentityCodebook
@@ -110,11 +110,11 @@ def test_whoever_enrols_meanwhile_is_not_scored(monkeypatch: pytest.MonkeyPatch)
     honest = tracing_module.score
 
     def meanwhile(*args: object, **options: object) -> object:
-        own.registry.add(enrolment(own.registry, own.custody, 4))
+        add_station(own.registry, 4)
         return honest(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(tracing_module, "score", meanwhile)
-    case = own.trace((4,))
+    case = own.investigate([own.readout("weight", np.random.default_rng(0).standard_normal(128))])
     assert case.investigation.recipients == len(case.stations) == 4
     assert "station-4" not in case.names
 
@@ -145,12 +145,8 @@ def test_what_cannot_be_investigated_is_refused_before_it_costs_anything() -> No
 def test_carriers_of_different_profiles_are_not_mixed() -> None:
     own = federation(carriers=("weight", "feature"))
     layouts = own.release.layouts
-    mixed = Release(
-        name="r2",
-        model=bytes(32),
-        layouts=(layouts[0], replace(layouts[1], profile="paper", reference=bytes(32))),
-    )
-    own.registry.add(mixed)
+    paper = replace(layouts[1], profile="paper", reference=bytes(32))
+    mixed = own.add_release("r2", bytes(32), (layouts[0], paper))
     other = replace(own, release=mixed)
     readouts = [other.readout(each, own.copy_readout(each, (1,))) for each in ("weight", "feature")]
     with pytest.raises(Refused, match="profiles"):
@@ -160,7 +156,7 @@ def test_carriers_of_different_profiles_are_not_mixed() -> None:
 def test_nobody_enrolled_is_refused() -> None:
     own = federation(stations=0)
     with pytest.raises(Refused, match="nobody is enrolled"):
-        own.trace((1,))
+        own.investigate([own.readout("weight", np.random.default_rng(0).standard_normal(128))])
 
 
 @pytest.mark.parametrize("profile", ["informed", "paper"])
@@ -193,7 +189,7 @@ def test_a_copied_public_mark_frames_nobody(profile: str, victim: int) -> None:
     framed = _state(shared + change, layers)
     assert (book.extract(framed)[victim] == word).all()
     blank = WeightReader(
-        seed=own.custody.direction_seed("weight", "r1"),
+        seed=own.seed("weight"),
         length=256,
         layers=layers,
         profile=profile,  # type: ignore[arg-type]

@@ -11,10 +11,15 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-SETS = {"xlpn-1024-512-128": (1024, 512, 128, 331), "test-128-64-16": (128, 64, 16, 48)}
-MODES = ("credential", "model", "message")
+SETS = {
+    "xlpn-1280-640-132": (1280, 640, 132, 331),
+    "xlpn-1024-512-128": (1024, 512, 128, 331),
+    "test-128-64-16": (128, 64, 16, 48),
+}
+MODES = ("credential", "model", "message", "request")
 MODEL_DIGEST = bytes(range(32))
 MESSAGE = b"known answer"
+OFFER, NONCE = bytes(range(32, 64)), bytes(range(64, 96))
 
 
 def seeded(label: str) -> Callable[[int], bytes]:
@@ -69,7 +74,7 @@ def product(matrix: bytes, x: bytes) -> bytes:
 def elias_fano(bits: list[int], weight: int) -> bytes:
     positions = [i for i, bit in enumerate(bits) if bit]
     low = math.floor(math.log2(len(bits) / weight))
-    high = [0] * (weight + (len(bits) >> low))
+    high = [0] * (weight + math.ceil(len(bits) / 2**low))
     for i, position in enumerate(positions):
         high[(position >> low) + i] = 1
     return to_bytes(high + [(p >> (low - 1 - j)) & 1 for p in positions for j in range(low)])
@@ -97,6 +102,7 @@ def vector(params: str, mode: str) -> dict[str, object]:
         "credential": [],
         "model": [MODEL_DIGEST, (128).to_bytes(4, "big") + codeword],
         "message": [hashlib.sha256(MESSAGE).digest()],
+        "request": [OFFER, NONCE],
     }[mode]
     ctx = enc(b"zkt-stern-v1/" + mode.encode(), *about, matrix, y)
     seeds = shake(32 + 64 * rounds, b"zkt-stern-v1/seeds", name, witness_seed, draw(32), ctx)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 app = typer.Typer(
-    help="Thresholds, lengths, presence radius, rounds: what may be claimed. Scores have no unit; "
+    help="Thresholds, lengths, presence radius, rounds, hardness: what may be claimed. Scores have no unit; "
     "probabilities lie between 0 and 1.",
     no_args_is_help=True,
 )
@@ -225,6 +225,34 @@ def rounds(
 
 
 @app.command()
+def credential(
+    length: Annotated[int, typer.Option("--length", help="Samples m: the code's length.")] = 1280,
+    secret: Annotated[int, typer.Option("--secret", help="Secret bits l: the code's dimension.")] = 640,
+    weight: Annotated[int, typer.Option("--weight", help="Exact weight of the error.")] = 132,
+    as_json: Json = False,
+) -> None:
+    """What it takes to find a witness of an exact-LPN key, and how many there are. Estimates, in bits (log2).
+
+    Above the Gilbert-Varshamov distance a key has many witnesses, each as good as its holder's.
+    """
+    from zktrace.credentials.hardness import Instance
+
+    found = Instance(length=length, secret=secret, weight=weight)
+    _show(
+        {
+            "witnesses_log2": _tenth_up(found.log2_witnesses),
+            "gilbert_varshamov_distance": found.distance,
+            "prange_bits": -_tenth_up(-found.prange),
+            "stern_bits": -_tenth_up(-found.stern.bits),
+            "stern_errors": found.stern.errors,
+            "stern_window": found.stern.window,
+            "stern_bits_one_solution": -_tenth_up(-found.stern_one_solution.bits),
+        },
+        as_json=as_json,
+    )
+
+
+@app.command()
 def length(
     colluders: Colluders = 2,
     recipients: Recipients = 10,
@@ -272,6 +300,13 @@ def identity(
         },
         as_json=as_json,
     )
+
+
+def _tenth_up(value: float) -> float:
+    """An estimate to a tenth of a bit, rounded up."""
+    from math import ceil
+
+    return ceil(10 * value) / 10
 
 
 def _exact(budget: float) -> "Fraction":

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.output import Json, check_free, emit, say
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, Refused, WeakParameters
 
 if TYPE_CHECKING:
-    from zktrace.credentials import Binding, Component, PublicKey, SecretKey
+    from zktrace.credentials import Binding, Component, PublicKey, SecretKey, XLPNParams
     from zktrace.models import ModelState
 
 app = typer.Typer(help="Create credentials; prove and verify that a station holds one.", no_args_is_help=True)
@@ -36,6 +36,13 @@ WorkspaceFolder = Annotated[
 Raw = Annotated[
     bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
 ]
+AllowWeak = Annotated[
+    bool,
+    typer.Option(
+        "--allow-weak-params",
+        help="Take keys of the paper's set and of the test-* sets too, which can be forged.",
+    ),
+]
 Message = Annotated[Path | None, typer.Option("--message", help="Bind to this file: a signature.")]
 
 
@@ -43,12 +50,13 @@ Message = Annotated[Path | None, typer.Option("--message", help="Bind to this fi
 def new(
     name: Annotated[str, typer.Argument(help="Name of the station; makes NAME.key and NAME.pub.")],
     params: Annotated[
-        str, typer.Option("--params", help="Parameter set; test-* sets are not secure.")
-    ] = "xlpn-1024-512-128",
+        str, typer.Option("--params", help="Parameter set; any other than the default is weak.")
+    ] = "xlpn-1280-640-132",
     folder: Annotated[Path, typer.Option("--dir", help="Where to write the two files.")] = Path(),
     force: Annotated[
         bool, typer.Option("--force", help="Replace existing files. The old key is lost.")
     ] = False,
+    allow_weak_params: AllowWeak = False,
     as_json: Json = False,
 ) -> None:
     """Create a credential: a secret key (mode 0600) and its public key."""
@@ -58,6 +66,7 @@ def new(
     if not _NAME.fullmatch(name):
         raise InputError(f"{name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
     chosen = by_name(params)
+    check_strong("--params", chosen, allowed=allow_weak_params)
     secret_path, public_path = folder / f"{name}.key", folder / f"{name}.pub"
     for path in (secret_path, public_path):
         check_free(path, force=force)
@@ -79,12 +88,11 @@ def new(
         "public_bytes": len(public.to_bytes()),
         "generate_ms": round(elapsed * 1e3, 3),
     }
-    warning = "" if chosen.secure else "\nwarning: test parameters, no security"
     emit(
         facts,
         as_json=as_json,
         text=f"{secret_path}  secret key, keep it ({chosen.name})\n"
-        f"{public_path}  public key {facts['fingerprint']}{warning}",
+        f"{public_path}  public key {facts['fingerprint']}{_warning(chosen)}",
     )
 
 
@@ -201,10 +209,7 @@ def verify(
         int | None,
         typer.Option("--radius", min=0, help="With --model: component bits that may be wrong (default 0)."),
     ] = None,
-    allow_test_params: Annotated[
-        bool,
-        typer.Option("--allow-test-params", help="Accept keys of the test-* sets, which anybody can forge."),
-    ] = False,
+    allow_weak_params: AllowWeak = False,
     as_json: Json = False,
 ) -> None:
     """Check a proof. Exit code 0: it holds; 1: it does not; 2: something cannot be read."""
@@ -216,10 +221,7 @@ def verify(
     if radius is not None and model is None:
         raise InputError("--radius belongs to --model")
     statement = _public(public)
-    if not statement.params.secure and not allow_test_params:
-        raise InputError(
-            f"{public}: a key of {statement.params.name}, without security (--allow-test-params)"
-        )
+    check_strong(str(public), statement.params, allowed=allow_weak_params)  # before anything large is read
     data = read_bounded(proof, limit=FILE_LIMIT)
     decoded = Proof.from_bytes(data)  # before a large model or message is hashed
     about = _About(
@@ -229,14 +231,14 @@ def verify(
     if isinstance(binding, ModelBinding) and (radius or 0) >= binding.component.bits:
         raise InputError(f"a radius of {radius} accepts every component of {binding.component.bits} bits")
     start = time.perf_counter()
-    check_proof(statement, binding, decoded, radius=radius or 0)
+    check_proof(statement, binding, decoded, radius=radius or 0, allow_weak_params=allow_weak_params)
     elapsed = time.perf_counter() - start
     mode = binding.mode.name.lower()
     facts: dict[str, object] = {
         "ok": True,
         "mode": mode,
         "params": statement.params.name,
-        "secure": statement.params.secure,
+        "standing": statement.params.standing.value,
         "rounds": statement.params.rounds,
         "fingerprint": statement.fingerprint.hex(),
         "proof_bytes": len(data),
@@ -255,9 +257,17 @@ def verify(
             f"\nmodel {facts['model_digest']}, {facts['component_distance']} of {facts['component_bits']} "
             f"component bits differ from the codeword ({facts['radius']} allowed)\n{about.source}"
         )
-    if not statement.params.secure:
-        text += "\nwarning: test parameters, no security"
-    emit(facts, as_json=as_json, text=text)
+    emit(facts, as_json=as_json, text=text + _warning(statement.params))
+
+
+def check_strong(what: str, params: "XLPNParams", *, allowed: bool) -> None:
+    """Refuse a parameter set that is not strong, unless the option says that it will do."""
+    if params.weakness and not allowed:
+        raise WeakParameters(f"{what}: {params.name} {params.weakness} (--allow-weak-params)")
+
+
+def _warning(params: "XLPNParams") -> str:
+    return f"\nwarning: {params.name} {params.weakness}" if params.weakness else ""
 
 
 def _key_limit() -> int:
@@ -349,7 +359,7 @@ def _describe(public: "PublicKey", bits: int = 128) -> dict[str, object]:
     word = Component(bits=bits, packed=public.codeword(bits))
     return {
         "params": public.params.name,
-        "secure": public.params.secure,
+        "standing": public.params.standing.value,
         "fingerprint": public.fingerprint.hex(),
         "codeword": word.to_text(),
     }

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from zktrace.cli.credential import AllowWeak
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.registry import WorkspaceFolder, workspace_at
 
@@ -51,10 +52,7 @@ def enrol(
     name: Annotated[str, typer.Argument(help="Name of the station.")],
     request: Annotated[Path, typer.Option("--request", help="What the station made: credential request.")],
     workspace: WorkspaceFolder = None,
-    allow_weak_params: Annotated[
-        bool,
-        typer.Option("--allow-weak-params", help="Accept keys of sets that are for tests or reproduction."),
-    ] = False,
+    allow_weak_params: AllowWeak = False,
     as_json: Json = False,
 ) -> None:
     """Enrol a station: it gets the next place, and its row is fixed by both sides from now on."""

@@ -10,7 +10,7 @@ from zktrace.credentials.binding import (
     RequestBinding,
 )
 from zktrace.credentials.keys import PublicKey, SecretKey
-from zktrace.credentials.params import DEFAULT, XLPNParams, by_name
+from zktrace.credentials.params import DEFAULT, Standing, XLPNParams, by_name
 from zktrace.credentials.proof import Proof
 from zktrace.credentials.stern import prove, verify
 
@@ -26,6 +26,7 @@ __all__ = [
     "PublicKey",
     "RequestBinding",
     "SecretKey",
+    "Standing",
     "XLPNParams",
     "by_name",
     "prove",

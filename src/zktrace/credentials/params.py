@@ -1,10 +1,29 @@
 """Named parameter sets of the xLPN credential and its Sigma-protocol."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from zktrace.errors import UnknownParameters
 from zktrace.primitives.encoding import Reader, short
+
+LENGTH_LIMIT: Final = 1 << 16  # a position and its sort key fit one 64-bit word
+
+
+class Standing(Enum):
+    """What a parameter set is for. The value is the word that people and --json read."""
+
+    STRONG = "strong"
+    REPRODUCTION = "reproduction"
+    TEST = "test"
+
+
+_WEAKNESS: Final = {
+    Standing.STRONG: "",
+    Standing.REPRODUCTION: "is kept to reproduce the paper: a key has about 2^40 witnesses, and "
+    "Stern's search finds one in about 2^109 bit operations",
+    Standing.TEST: "is a test set: anybody can forge its proofs",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +35,18 @@ class XLPNParams:
     secret: int  # l, secret bits
     weight: int  # exact weight of e
     rounds: int  # r, parallel repetitions of the Sigma-protocol
-    secure: bool  # false for the sets that exist for tests only
+    standing: Standing
 
     def __post_init__(self) -> None:
-        if self.length % 64 or self.secret % 8 or not 0 < 2 * self.weight <= self.length or self.rounds < 1:
+        if not 0 < self.secret < self.length or not 0 < 2 * self.weight <= self.length or self.rounds < 1:
             raise ValueError(f"inconsistent xLPN parameters {self.name}")
-        if self.length & (self.length - 1) or self.length > 1 << 16:
-            raise ValueError(f"{self.name}: the length must be a power of two up to 65536")
+        if self.length % 64 or self.secret % 8 or self.length > LENGTH_LIMIT:
+            raise ValueError(f"{self.name}: needs a length in words up to {LENGTH_LIMIT}, a secret in bytes")
+
+    @property
+    def weakness(self) -> str:
+        """Why this set should not be relied on, as the rest of a sentence; empty for a strong one."""
+        return _WEAKNESS[self.standing]
 
     @property
     def vector_bytes(self) -> int:
@@ -36,14 +60,19 @@ class XLPNParams:
 
 
 DEFAULT: Final = XLPNParams(
-    name="xlpn-1024-512-128", length=1024, secret=512, weight=128, rounds=331, secure=True
+    name="xlpn-1280-640-132", length=1280, secret=640, weight=132, rounds=331, standing=Standing.STRONG
 )
-SMALL: Final = XLPNParams(name="test-128-64-16", length=128, secret=64, weight=16, rounds=48, secure=False)
+PAPER: Final = XLPNParams(
+    name="xlpn-1024-512-128", length=1024, secret=512, weight=128, rounds=331, standing=Standing.REPRODUCTION
+)
+SMALL: Final = XLPNParams(
+    name="test-128-64-16", length=128, secret=64, weight=16, rounds=48, standing=Standing.TEST
+)
 SHORT: Final = XLPNParams(
-    name="test-1024-512-16r", length=1024, secret=512, weight=128, rounds=16, secure=False
+    name="test-1280-640-16r", length=1280, secret=640, weight=132, rounds=16, standing=Standing.TEST
 )
 
-_SETS: Final = {params.name: params for params in (DEFAULT, SMALL, SHORT)}
+_SETS: Final = {params.name: params for params in (DEFAULT, PAPER, SMALL, SHORT)}
 
 
 def names() -> tuple[str, ...]:

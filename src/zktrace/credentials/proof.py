@@ -21,7 +21,7 @@ from zktrace.primitives.encoding import Reader
 from zktrace.primitives.gf2 import Bits
 
 MAGIC: Final = b"zkt-stern-v1"
-FILE_LIMIT: Final = 1 << 20  # bytes; ten times the largest proof of any parameter set
+FILE_LIMIT: Final = 1 << 20  # bytes; nine times the largest proof of any parameter set
 SALT_BYTES: Final = 32
 COMMITMENT_BYTES: Final = 32
 TRITS_PER_BYTE: Final = 5

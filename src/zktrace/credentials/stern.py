@@ -36,7 +36,7 @@ from zktrace.credentials.proof import (
     Proof,
     unpack_trits,
 )
-from zktrace.errors import InvalidProof
+from zktrace.errors import InvalidProof, WeakParameters
 from zktrace.primitives.gf2 import Bits, pack, unpack, weight
 from zktrace.primitives.shake import Shake
 
@@ -190,8 +190,12 @@ def open_commitments(proof: Proof, public: PublicKey) -> Bits:
     return result
 
 
-def verify(public: PublicKey, binding: Binding, proof: Proof, *, radius: int = 0) -> None:
+def verify(
+    public: PublicKey, binding: Binding, proof: Proof, *, radius: int = 0, allow_weak_params: bool = False
+) -> None:
     """Accept in silence, or raise InvalidProof naming the check.
+
+    A key of a set that is not strong is WeakParameters, whatever the proof, unless `allow_weak_params`.
 
     (1) the proof is over this parameter set and this kind of statement;
     (2) model statements only: the component lies within `radius` of the codeword (`eq_acceptance`);
@@ -200,6 +204,8 @@ def verify(public: PublicKey, binding: Binding, proof: Proof, *, radius: int = 0
         context. A changed answer changes a commitment and with it the challenges of all rounds; the first
         one that disagrees is named.
     """
+    if public.params.weakness and not allow_weak_params:
+        raise WeakParameters(f"{public.params.name} {public.params.weakness}")
     if proof.params != public.params:
         raise InvalidProof(
             check="parameters", reason=f"proof of {proof.params.name}, key of {public.params.name}"
