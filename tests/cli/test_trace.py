@@ -13,18 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracing.small import public_key
-from zktrace.carriers.weight import WeightWriter
+from tracing.small import public_key, request
 from zktrace.cli.app import run
-from zktrace.codes import unpack
+from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.releases import make_release
 from zktrace.errors import Refused
-from zktrace.models import ModelState, open_model, save_model
+from zktrace.models import open_model, save_model
 from zktrace.primitives import files
 from zktrace.registry.custody import CodeShape
-from zktrace.registry.enrolling import enrol
 from zktrace.registry.export import write_export
-from zktrace.registry.records import Dispatch
 from zktrace.registry.workspace import Workspace
 
 LAYERS = (200, 200, 200)
@@ -39,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape = CodeShape(carrier="weight", length=LENGTH, colluders=2)
     home = Workspace.create(root / "home", title="test", budget=Fraction(1, 100), carriers=(shape,))
     for i, name in enumerate(STATIONS):
-        enrol(home.registry, home.custody, station=name, public=public_key(i))
+        home.enrol(name, request(i, home.offer))
     rng = np.random.default_rng(0)
     shared = {}
     for i, size in enumerate(LAYERS):
@@ -47,12 +44,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shared[f"bn{i}.running_var"] = np.ones(size, dtype=np.float32)
     save_model(root / "shared.safetensors", shared)
     make_release(home, root / "shared.safetensors", carriers=("weight",), name="r1")
-    writer = WeightWriter(seed=home.custody.direction_seed("weight", "r1"), length=LENGTH, layers=LAYERS)
-    state = ModelState.from_arrays(shared)
-    for row, name in enumerate(STATIONS):
-        word = unpack(home.custody.code("weight").rows([row]), LENGTH)[0]
-        save_model(root / f"{name}.safetensors", writer.write(state, word).state)
-        home.registry.add(Dispatch(station=name, release="r1", copy=bytes(32)))
+    for copy in dispatch(home):
+        shutil.copy(copy.path, root / f"{copy.station}.safetensors")
     save_model(root / "unmarked.safetensors", _noisy(shared))
     return root
 
@@ -153,8 +146,7 @@ def test_a_forged_file_is_rejected_with_its_step(here: Path, capsys: pytest.Capt
     facts = facts_of(capsys)
     head = str(facts["head"])
     tree = json.loads(Path(str(facts["evidence"])).read_text())
-    row = Workspace.find().custody.row("weight", 2).hex()
-    tree["accused"][0]["rows"][0]["row"] = row
+    tree["accused"][0]["rows"][0]["opening"]["seed"] = "00" * 32
     Path("forged.json").write_text(json.dumps(tree, sort_keys=True, separators=(",", ":")))
     assert run(["judge", "forged.json", "--head", head, "--json"]) == 1
     answer = facts_of(capsys)
@@ -387,7 +379,7 @@ def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.Ca
 
     shapes = [CodeShape(carrier=each, length=64, colluders=2) for each in ("weight", "feature")]
     home = Workspace.create(tmp_path / "home", title="test", carriers=shapes)
-    enrol(home.registry, home.custody, station="alpha", public=public_key(0))
+    home.enrol("alpha", request(0, home.offer))
     rng = np.random.default_rng(0)
     shared = state_of(ResNet(depth=18, channels=1, width=4, rng=rng).eval())
     save_model(tmp_path / "shared.safetensors", shared)

@@ -420,9 +420,9 @@ def _rename(facts: dict[str, Any], victim: str) -> None:
 
 
 def _other_row(facts: dict[str, Any], victim: str) -> None:
-    """One bit of the accused's row."""
-    row = facts["accused"][0]["rows"][0]
-    row["row"] = f"{int(row['row'][:2], 16) ^ 1:02x}{row['row'][2:]}"
+    """One bit of the seed of the accused's row."""
+    opening = facts["accused"][0]["rows"][0]["opening"]
+    opening["seed"] = f"{int(opening['seed'][:2], 16) ^ 1:02x}{opening['seed'][2:]}"
 
 
 def _other_readout(facts: dict[str, Any], victim: str) -> None:
@@ -438,7 +438,7 @@ def _other_threshold(facts: dict[str, Any], victim: str) -> None:
 
 _FORGERIES: Final[dict[str, Callable[[dict[str, Any], str], None]]] = {
     "the victim's name instead of the accused's": _rename,
-    "a bit of the row changed": _other_row,
+    "a bit of the row's seed changed": _other_row,
     "a value of the readout changed": _other_readout,
     "a larger score claimed": _other_threshold,
 }
