@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracing.small import add_station, SUSPECT, Federation, federation, wild
+from tracing.small import SUSPECT, Federation, add_station, federation, wild
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, Refused
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import centred
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.records import Investigation, Release, Revocation, planned
+from zktrace.registry.records import Investigation, Revocation, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module
