@@ -1,7 +1,9 @@
 """The demo: everything ends as expected, and a folder of somebody else is left alone."""
 
 import json
+import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,13 +11,14 @@ import pytest
 
 from zktrace.cli.app import run
 from zktrace.learning.presets import load_preset
+from zktrace.report.demo import NEXT, DemoCase, demo_html
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+from zktrace.cli.story import Outcome, Story
+
 
 def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
-    from zktrace.cli.story import Story
-
     demo = load_preset("demo")
     short = replace(
         demo,
@@ -34,8 +37,9 @@ def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
     assert len(pages) == 6
     for page in ("report.html", *pages):
         HTMLParser().feed((tmp_path / page).read_text())
-    assert "MISMATCH" not in story.table()
+    assert story.table().count("\N{CHECK MARK}") == len(story.outcomes)
     assert any("dispatch" in line for line in lines)
+    check_page(story)
     # an auditor and a judge can work from what lies in the folder
     assert run(["log", "verify", "--export", str(tmp_path / "registry.json")]) == 0
     evidence = json.loads((tmp_path / "cases" / "case-1.zkt.json").read_bytes())
@@ -43,6 +47,40 @@ def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
     arguments = ["judge", str(tmp_path / "cases" / "case-1.zkt.json"), "--head", evidence["head"]]
     assert run([*arguments, "--suspect", str(suspect)]) == 0
     assert run([*arguments, "--suspect", str(tmp_path / "cases" / "suspect-2.safetensors")]) == 1
+
+
+def check_page(story: Story) -> None:
+    """A picture for every case, a tick, no link into nothing, and what to do next."""
+    document = story.report.read_text()
+    main = document.partition("<main>")[2]
+    for each in story.outcomes:
+        assert main.count(escape(each.case)) >= 2
+        assert "<svg" in each.figure
+        assert each.figure in main
+    assert main.count("\N{CHECK MARK}") == 2 * len(story.outcomes)
+    assert "\N{BALLOT X}" not in main
+    addresses = re.findall('href="([^"]*)"', main)
+    assert {"run/report.html", "registry.json", "cases/case-1.zkt.json"} <= set(addresses)
+    assert {each.page for each in story.outcomes if each.page} <= set(addresses)
+    assert [each for each in addresses if not (story.folder / each).is_file()] == []
+    assert "Next: your own model" in main
+    wrong = replace(story.outcomes[0], ok=False)
+    assert demo_html([_case(wrong)], head="h", reports={}, evidence={}).count("\N{BALLOT X}") == 2
+
+
+def _case(each: Outcome) -> DemoCase:
+    return DemoCase(
+        case=each.case, expected=each.expected, happened=each.happened, ok=each.ok, figure=each.figure
+    )
+
+
+def test_what_to_do_next_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    for _, command in NEXT:
+        words = [word for word in command.split()[1:] if word.islower() and not word.startswith("-")]
+        known = [word for word in words if word not in ("operator", "case.html")]
+        assert run([*known, "--help"]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert all(option in shown for option in command.split() if option.startswith("--"))
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,9 @@ os.dup2(copies[0], 3)
 os.dup2(copies[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
+_CUT = """[...document.querySelectorAll("main *")].filter(
+  each => getComputedStyle(each).overflowX != "visible" && each.scrollWidth > each.clientWidth + 1
+).map(each => each.className || each.tagName).join(" ")"""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 
 
@@ -36,6 +39,7 @@ class Seen:
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     width: int = 0  # of the content
+    cut: list[str] = field(default_factory=list)  # elements whose content is wider than they are
     screenshot: bytes = b""
     background: str = ""
 
@@ -93,6 +97,7 @@ class Browser:
         self._value("document.querySelectorAll('details').forEach(each => each.open = true)")
         seen = Seen()
         seen.width = int(self._value("document.documentElement.scrollWidth"))
+        seen.cut = self._value(_CUT).split()
         seen.background = str(self._value("getComputedStyle(document.body).backgroundColor"))
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         shot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=height > 900)

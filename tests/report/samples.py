@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from fractions import Fraction
 from pathlib import Path
 
 from zktrace.report.attribution import AttributionReport, StationMark
@@ -16,7 +17,10 @@ from zktrace.report.case import (
     Recheck,
     RegistryProof,
     StationScore,
+    case_figure,
 )
+from zktrace.report.demo import DemoCase
+from zktrace.report.svg import figure, steps_plot
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -61,7 +65,9 @@ def case(
             threshold=1.0,
             candidate=0.82,
             readout=readout,
-            readout_unit="projection, suspect less reference",
+            deviation=0.22,
+            readout_unit="change from the shared model",
+            readout_caption="The mark of one copy pulls them apart into two heaps.",
         )
         for carrier, length in (("weight", 512), ("feature", 2048))
     )
@@ -73,7 +79,7 @@ def case(
             method="exact tail",
             threshold=82.4712345,
             bound=2.49912e-4,
-            allowed=2.5e-4,
+            allowed=Fraction(1, 4000),
             passes=True,
         )
         for carrier in ("weight", "feature")
@@ -94,7 +100,8 @@ def case(
         named=tuple(
             NamedStation(
                 station=called[i],
-                bound=9.9961e-4,
+                stage_bound=Fraction(1, 3000),
+                investigation_bound=Fraction(1, 1000),
                 evidence="weight carrier, stage 1, 1.83 times the certified threshold",
             )
             for i in sorted(guilty)
@@ -109,7 +116,12 @@ def case(
                 LogPosition(record="investigation", index=40, digest="ef" * 32),
             ),
         ),
-        budget=BudgetState(total=0.01, spent_before=0.002, spent_here=0.001, remaining=0.007),
+        budget=BudgetState(
+            total=Fraction(1, 100),
+            spent_before=Fraction(1, 500),
+            spent_here=Fraction(1, 1000),
+            remaining=Fraction(7, 1000),
+        ),
         rechecks=(
             Recheck(
                 purpose="Check the evidence against the registry's head, offline:",
@@ -127,6 +139,30 @@ def case(
         facts=(("release", "spring"), ("examined", "2026-11-15 22:00 UTC"), ("zktrace", "0.1.0")),
         note="The stations of this case are simulated.",
     )
+
+
+def demo() -> list[DemoCase]:
+    """A traced case, and a forgery that a judge rejects at the second of three steps."""
+    strip = steps_plot(
+        ("format", "openings", "verdict"), failed=2, title="Steps", description="Two of three."
+    )
+    return [
+        DemoCase(
+            case="one leaked copy",
+            expected="station-03",
+            happened="certified: station-03's copy",
+            ok=True,
+            figure=case_figure(case()),
+            page="cases/case-1.html",
+        ),
+        DemoCase(
+            case="judge: another row",
+            expected="rejected",
+            happened=f"rejected, step 2, openings: the row opens {'ab' * 32}, enrolled was {'cd' * 32}",
+            ok=False,
+            figure=figure(strip, caption="It ended at step 2."),
+        ),
+    ]
 
 
 def attribution(*, stations: int = 10, names: tuple[str, ...] = ()) -> AttributionReport:

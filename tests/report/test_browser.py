@@ -8,6 +8,7 @@ import pytest
 from report import browser, samples
 from zktrace.report.attribution import attribution_html
 from zktrace.report.case import case_html
+from zktrace.report.demo import demo_html
 from zktrace.report.training import read_run, training_html
 
 PROGRAM = browser.executable()
@@ -29,20 +30,22 @@ def document(name: str, folder: Path) -> str:
             return case_html(samples.case(stations=12, names=samples.HOSTILE))
         case "case, 60 stations":
             return case_html(samples.case(stations=60))
+        case "demo":
+            return demo_html(samples.demo(), head="zkt-head-v1:41:" + "5e" * 32, reports={}, evidence={})
         case "attribution":
             return attribution_html(samples.attribution())
         case _:
             return training_html(read_run(samples.run_folder(folder / "run")))
 
 
-@pytest.mark.parametrize("name", ["case", "attribution", "training"])
+@pytest.mark.parametrize("name", ["case", "attribution", "training", "demo"])
 def test_a_report_in_light_and_dark_wide_and_narrow(
     chromium: browser.Browser, tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / "report.html"
     path.write_text(document(name, tmp_path), encoding="utf-8")
     backgrounds = {"light": set(), "dark": set()}
-    for width, scheme in ((1200, "light"), (1200, "dark"), (390, "light"), (390, "dark")):
+    for width, scheme in ((1200, "light"), (1200, "dark"), (360, "light"), (360, "dark")):
         seen = chromium.visit(path, width=width, scheme=scheme)
         check(seen, path, width=width)
         backgrounds[scheme].add(seen.background)
@@ -56,13 +59,14 @@ def test_a_report_in_light_and_dark_wide_and_narrow(
 def test_a_crowded_report_on_a_phone(chromium: browser.Browser, tmp_path: Path, name: str) -> None:
     path = tmp_path / "report.html"
     path.write_text(document(name, tmp_path), encoding="utf-8")
-    check(chromium.visit(path, width=390), path, width=390)
+    check(chromium.visit(path, width=360), path, width=360)
 
 
 def check(seen: browser.Seen, path: Path, *, width: int) -> None:
     assert seen.complaints == []
     assert seen.requests == [path.as_uri()]  # itself
     assert seen.width <= width
+    assert seen.cut == []  # no table that has to be scrolled
     assert len(seen.screenshot) > 10_000
 
 
@@ -71,11 +75,13 @@ def test_the_check_sees_what_it_should(chromium: browser.Browser, tmp_path: Path
     path = tmp_path / "bad.html"
     path.write_text(
         "<!DOCTYPE html><body><img src='missing.png'><div style='width: 3000px'>x</div>"
+        "<main><div class='wide' style='overflow-x: auto; width: 50px'>averyverylongword</div></main>"
         "<script>console.error('no')</script>"
     )
     seen = chromium.visit(path, width=1200)
     assert len(seen.requests) == 2
     assert seen.width >= 3000
+    assert seen.cut == ["wide"]
     assert any('"no"' in each for each in seen.complaints)
 
 

@@ -3,6 +3,8 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from report import samples
 from zktrace.errors import InputError, MalformedFile
 from zktrace.report import numbers
 from zktrace.report.attribution import attribution_html
-from zktrace.report.case import DRAWN, NAMELESS, CarrierSection, StationScore, case_html
+from zktrace.report.case import DRAWN, CarrierSection, StationScore, case_html, headline
+from zktrace.report.demo import demo_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
 from zktrace.report.svg import span, ticks
@@ -95,6 +98,17 @@ def test_a_hostile_run_stays_text(tmp_path: Path) -> None:
         assert any("Absent and excluded" in words for words in shown.words)
 
 
+def test_a_demo_has_a_tick_or_a_cross_a_picture_and_short_digests() -> None:
+    document = demo_html(samples.demo(), head="h", reports={"a run": "run/report.html"}, evidence={})
+    main = document.partition("<main>")[2]
+    assert (main.count("\N{CHECK MARK}"), main.count("\N{BALLOT X}")) == (2, 2)
+    assert main.count("<figure>") == 2
+    assert f'title="{"ab" * 32}" class="short">abababab…abababab</code>' in main
+    assert "ab" * 32 + "<" not in main
+    assert '<a href="run/report.html">a run</a>' in main
+    assert main.count('href="cases/case-1.html"') == 3  # table, picture, reports
+
+
 @settings(max_examples=25)
 @given(st.text(max_size=40))
 def test_any_text_is_escaped(words: str) -> None:
@@ -114,7 +128,7 @@ def test_markup_is_only_what_was_made_as_markup() -> None:
 def test_every_number_of_stations_can_be_drawn() -> None:
     for count in (1, 2, 40, 41, 300):
         shown = parsed(case_html(samples.case(stations=max(count, 1))))
-        assert any("Scores of all stations" in words for words in shown.words)
+        assert any("Scores and thresholds" in words for words in shown.words)
     for count in (2, 12, 13, 41):
         parsed(attribution_html(samples.attribution(stations=count)))
 
@@ -140,15 +154,15 @@ def test_a_named_station_is_drawn_however_many_there_are() -> None:
     assert "1 further stations with lower scores are not drawn" in document
 
 
-def test_scores_without_names_are_counted_and_drawn_without_labels() -> None:
-    others = tuple(StationScore(station=NAMELESS, score=score) for score in (0.75, 0.5, 0.5, -0.25))
-    document = with_carrier(carrier((StationScore(station="guilty", score=1.234, named=True), *others)))
+def test_without_scores_thresholds_and_the_law_of_innocents_are_drawn() -> None:
+    document = with_carrier(carrier((), deviation=0.25, others=7, candidate=0.8))
     words = parsed(document).words
-    for row in ("1.234", "1 not named", "about 0.750", "2 not named", "about 0.500", "about -0.250"):
-        assert row in words
-    assert "without names" in document
-    assert document.count("<title>about 0.5</title>") == 2
-    parsed(with_carrier(carrier(others * 20)))
+    assert {"any innocent", "certified threshold", "candidate threshold"} <= set(words)
+    assert "the scores of the 7 stations, which would give rows away" in document
+    assert "Scores as a table" not in document
+    bare = with_carrier(carrier((StationScore(station="guilty", score=1.234, named=True),)))
+    assert "any innocent" not in parsed(bare).words
+    assert bare.count("1.23<") == 2  # pointed at, and in the table: the same digits
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 0.0, 1e300, -1e-300])
@@ -169,22 +183,31 @@ def test_no_certificate_is_said_and_an_empty_case_is_a_page() -> None:
     bare = type(base)(
         title="t", suspect="s", digest="d", verdict="no-certified-evidence", sentences=(), carriers=()
     )
-    assert any("No certified evidence" in words for words in parsed(case_html(bare)).words)
+    assert any("No evidence: nobody is named" in words for words in parsed(case_html(bare)).words)
 
 
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
-        ("certified-attribute", "Certified: the suspect"),
-        ("certified-tamper", "Certified: somebody wrote"),
-        ("uncertified-lead", "A lead only"),
-        ("no-certified-evidence", "No certified evidence"),
+        ("certified-attribute", "Certified: the copies of station-03 and station-07"),
+        ("certified-tamper", "Certified tampering: the reverse of a station's copy"),
+        ("uncertified-lead", "A lead only: nobody is accused"),
+        ("no-certified-evidence", "No evidence: nobody is named"),
     ],
 )
 def test_every_verdict_has_its_words(verdict: str, words: str) -> None:
     shown = parsed(case_html(samples.case(verdict=verdict)))
-    assert any(words in each for each in shown.words)
+    assert words in "".join(shown.words)
     assert verdict in shown.words
+
+
+def test_a_headline_names_the_stations() -> None:
+    base = samples.case()
+    one = replace(base, named=base.named[:1] * 2)  # on two carriers
+    assert headline(one) == "Certified: <bdi>station-03</bdi>&#x27;s copy"
+    crowd = tuple(replace(base.named[0], station=f"s{i:02d}") for i in range(30))
+    said = re.sub("<[^>]*>", "", headline(replace(base, named=crowd)))
+    assert said.endswith("s10, s11 and 18 more, listed below")
 
 
 def test_an_unknown_verdict_is_refused() -> None:
@@ -200,6 +223,21 @@ def test_a_case_shows_what_a_reader_needs() -> None:
     wanted += [step.command for step in case.rechecks]
     for words in wanted:
         assert words in shown
+    document = case_html(case)
+    assert f'title="{case.digest}" class="short">8b49670d…539709fb</code>' in document
+    assert f'title="{case.registry.head}" class="short">zkt-head-v1:41:5e5e5e5e…5e5e5e5e</code>' in document
+    assert [words for words in parsed(document).words if "1/3000 (0.000334)" in words]
+
+
+def test_one_number_has_the_same_digits_everywhere() -> None:
+    assert numbers.chance(Fraction(1, 1000)) == "1/1000 (0.001)"
+    assert numbers.chance(Fraction(1, 120_000)) == "1/120000 (8.34e-6)"
+    assert [numbers.chance(Fraction(value)) for value in (0, 1)] == ["0", "1"]
+    for value in (0.29, -0.07, 494.6, 1e15 + 0.3, 0.005):
+        assert numbers.down(value) == numbers.down(Fraction(value))
+        assert float(numbers.down(value)) <= value <= float(numbers.up(value))
+    assert (numbers.down(Fraction(-1, 8)), numbers.up(Fraction(-1, 8))) == ("-0.13", "-0.12")
+    assert [numbers.up(odd) for odd in (math.inf, math.nan)] == ["∞", numbers.NONE]
 
 
 def test_bounds_are_rounded_to_the_safe_side() -> None:

@@ -12,7 +12,6 @@ import pytest
 from tracing.small import SUSPECT, Federation, add_station, federation, wild
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, Refused
-from zktrace.evidence.figures import down
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import centred
 from zktrace.readouts.weight import WeightReader
@@ -20,7 +19,7 @@ from zktrace.registry.records import Investigation, Revocation, planned
 from zktrace.registry.records import Verdict as VerdictRecord
 from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module
-from zktrace.tracing.words import BIN, coarse, explain, other_range, quoted
+from zktrace.tracing.words import explain, quoted, stage_bound
 
 
 def kinds(own: Federation) -> list[str]:
@@ -216,17 +215,21 @@ def _state(gamma: np.ndarray, layers: tuple[int, ...]) -> dict[str, np.ndarray]:
 
 def test_a_certified_verdict_says_who_on_what_how_sure_and_what_not() -> None:
     text = explain(federation().trace((1, 3)))
-    assert text.startswith("CERTIFIED: the suspect carries the row of station-")
+    assert text.startswith("CERTIFIED: the copies of station-1 and station-3.\n")
+    assert "carries the secret marks of the copies that were made for station-" in text
     for part in ("weight carrier, score", "at most 1/1000 (0.001)", "secret row (assumption A5a)"):
         assert part in text
     assert "It does not prove" in text
     assert "that the station itself published the copy" in text
-    assert "threshold" in text.splitlines()[-1]
+    assert "threshold" in text.splitlines()[-2]
+    assert text.splitlines()[-1].startswith("What 4 other stations scored stays with the operator")
+    assert explain(federation().trace((2,))).startswith("CERTIFIED: station-2's copy.\n")
 
 
 def test_a_lead_accuses_nobody_in_words() -> None:
     text = explain(federation().trace((1,), budget=Fraction(0)))
-    assert text.startswith("LEAD, nobody is accused: station-1")
+    assert text.startswith("LEAD, nobody is accused.")
+    assert "station-1" not in text
     assert "must not be used to accuse" in text
 
 
@@ -236,33 +239,23 @@ def test_no_evidence_does_not_say_that_nothing_leaked() -> None:
     text = explain(case)
     assert text.startswith("NO EVIDENCE")
     assert "does not mean that no copy leaked" in text
-    assert "20 not named" in text
+    assert "This clears nobody" in text
+    assert "- that it is a copy of another release." in text
 
 
-def test_scores_of_those_who_are_not_named_are_told_coarsely_and_without_names() -> None:
-    case = federation(stations=20).trace((3,))
-    (table,) = case.tables
-    step = BIN * 128**0.5
-    others = np.delete(table.scores, 3)
-    low, high = other_range(table, [3])
-    assert low <= others.min() < low + step
-    assert high - step < others.max() <= high
-    assert [low / step, high / step] == [round(low / step), round(high / step)]
-    assert max(abs(coarse(float(score), 128) - score) for score in others) <= step / 2
+def test_the_number_beside_a_name_is_what_is_proved() -> None:
+    """Both tails and all carriers of a stage, not the one threshold; and the whole investigation."""
+    case = federation(stations=8, carriers=("weight", "feature")).trace(
+        (1, 3), carriers=("weight", "feature")
+    )
+    assert case.named[0].certificate.budget == Fraction(1, 8000)
+    assert stage_bound(case, 1) == Fraction(1, 2000)
+    assert stage_bound(case, 2) == Fraction(1, 4000)
     text = explain(case)
-    assert "station-3 " in text
-    assert "19 not named" in text
-    assert not any(f"station-{i} " in text for i in range(20) if i != 3)
-    full = explain(case, all_scores=True)
-    assert all(f"station-{i} " in full for i in range(20))
-
-
-def test_a_lead_is_told_by_name_and_coarsely() -> None:
-    case = federation().trace((1,), budget=Fraction(0))
-    (lead,) = case.leads
-    assert f"score about {coarse(float(lead.score), 128):.2f}," in explain(case)
-    assert down(lead.score) not in explain(case)
-    assert down(lead.score) in explain(case, all_scores=True)
+    assert "  stage 1 names any innocent with probability at most 1/2000 (0.0005)\n" in text
+    assert "names any innocent of 8 stations with probability at most 1/1000 (0.001), if" in text
+    single = federation(profile="paper", length=512).trace((1,), budget=Fraction(1, 10))
+    assert stage_bound(single, 1) == Fraction(1, 10)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,10 @@ def finite(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """A threshold no innocent passes, and a bound on missing every colluder, for all coalitions up to c."""
+    """A threshold no innocent passes, and a bound on missing every colluder, for all coalitions up to c.
+
+    It is a fixed threshold, which neither rule of `zktrace trace` uses: theirs depend on the readout.
+    """
     from zktrace.certificates.finite import TracingCode, finite_guarantee
 
     bias_bits = None if method == "paper" else 32

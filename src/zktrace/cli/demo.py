@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from zktrace.cli.output import Json, emit, say
+from zktrace.cli.terminal import tell
 from zktrace.errors import Refused, Rejected
 
 _MARKER = "zktrace-demo.txt"  # stands in a folder that a demo may clear
@@ -25,7 +26,7 @@ def demo(
     from zktrace.cli.story import Story
 
     _clear(out)
-    story = Story(out, seed=seed, say=(lambda _: None) if as_json else say)
+    story = Story(out, seed=seed, say=(lambda _: None) if as_json else _step)
     story.tell()
     wrong = [each for each in story.outcomes if not each.ok]
     facts = {
@@ -36,9 +37,23 @@ def demo(
         ],
         "report": str(story.report),
     }
-    emit(facts, as_json=as_json, text=f"\n{story.table()}\n\nreport  {story.report}")
+    if as_json:
+        emit(facts, as_json=True, text="")
+    else:
+        total = len(story.outcomes)
+        ended = (
+            f"{len(wrong)} of {total} cases ended otherwise." if wrong else "Everything happened as expected."
+        )
+        tell(f"\n{story.table()}\n")
+        tell(ended, strong=True)
+        say(f"report  {story.report}")
     if wrong:
         raise Rejected(f"{len(wrong)} of {len(story.outcomes)} cases ended other than expected")
+
+
+def _step(line: str) -> None:
+    """What a step of the demo says."""
+    tell(line, hanging=11)
 
 
 def _clear(folder: Path) -> None:

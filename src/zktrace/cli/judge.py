@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.terminal import tell
 from zktrace.errors import EvidenceRejected, Refused
 
 if TYPE_CHECKING:
@@ -125,7 +126,12 @@ def judge(
         write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
     if isinstance(found, EvidenceRejected):
         raise found
-    emit({"ok": True, "upheld": True, **found.as_json()}, as_json=as_json, text=_minutes(found))
+    if as_json:
+        emit({"ok": True, "upheld": True, **found.as_json()}, as_json=True, text="")
+    else:
+        tell(_minutes(found))
+        tell(f"upheld: {found.verdict}, {', '.join(found.named) or 'nobody is accused'}", strong=True)
+        tell(found.bound)
 
 
 def _check_page(page: Path, *, force: bool) -> None:
@@ -186,7 +192,4 @@ def _minutes(found: "Judgement") -> str:
         lines.append(f"({step.number}) {step.title}")
         lines += [f"    {fact}" for fact in step.checked]
         lines += [f"    not checked: {fact}" for fact in step.unchecked]
-    who = ", ".join(found.named) or "nobody is accused"
-    lines.append(f"upheld: {found.verdict}, {who}")
-    lines += [found.bound] if found.bound else []
     return "\n".join(lines)

@@ -5,6 +5,7 @@ operating system, as an operator's is.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,18 +23,21 @@ from zktrace.carriers.weight import with_scales
 from zktrace.certificates.identity import agreement
 from zktrace.certificates.presence import largest_radius
 from zktrace.cli.progress import training_progress
+from zktrace.cli.report import write_training_report
+from zktrace.cli.terminal import sign
 from zktrace.credentials import Component, ModelBinding, prove, verify
 from zktrace.dispatch.copies import CopySettings
-from zktrace.dispatch.cost import copy_cost
+from zktrace.dispatch.cost import Cost, copy_cost
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.proxy import evaluation_samples
 from zktrace.dispatch.releases import make_release, reader_of
-from zktrace.errors import Error
+from zktrace.errors import Error, EvidenceRejected
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec, build_model, load_data
 from zktrace.federation.workers import single_threaded, worker_engine
 from zktrace.judge import judge
+from zktrace.judge.judgement import STEPS
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain
@@ -46,10 +50,14 @@ from zktrace.registry.export import write_export
 from zktrace.registry.log import Head
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
-from zktrace.report.case import case_html
+from zktrace.report.attribution import agreement_figure
+from zktrace.report.case import case_figure, case_html
 from zktrace.report.demo import DemoCase, demo_html
+from zktrace.report.html import Html
+from zktrace.report.svg import Dot, Limit, dot_plot, figure, steps_plot
 from zktrace.report.tracing import report_of
 from zktrace.tracing import Case, Readout, trace
+from zktrace.tracing.words import copies_of
 
 BUDGET: Final = Fraction(1, 1000)
 RELEASE: Final = "r1"
@@ -58,6 +66,9 @@ PRESET: Final = "demo"
 PRESENCE: Final = 2.0**-20  # chance that a model without the mark passes for one with it
 _FINETUNING: Final = 30  # episodes of the attacker
 _TRUNCATED: Final = 8  # bits
+_DIGEST: Final = re.compile("([0-9a-f]{8})[0-9a-f]{32,}")  # the report has the whole of it
+_ALLOWED: Final = 3.0  # points of accuracy that a copy may cost on average
+_DISPUTE: Final = ("the model holds the codeword of this credential", "the speaker holds its secret key")
 
 State = Mapping[str, NDArray[Any]]
 
@@ -70,6 +81,7 @@ class Outcome:
     expected: str
     happened: str
     ok: bool
+    figure: Html
     page: str = ""  # file name of the case's report
 
 
@@ -106,13 +118,29 @@ class Story:
         self._courtroom()
         self._dispute()
         write_export(self._workspace.registry, self.folder / "registry.json")
+        write_atomic(self.report, self._page().encode())
+
+    def _page(self) -> str:
+        """The page that shows every case and leads to every report."""
         cases = [
             DemoCase(
-                case=each.case, expected=each.expected, happened=each.happened, ok=each.ok, page=each.page
+                case=each.case,
+                expected=each.expected,
+                happened=each.happened,
+                ok=each.ok,
+                figure=each.figure,
+                page=each.page,
             )
             for each in self.outcomes
         ]
-        write_atomic(self.report, demo_html(cases, head=self._workspace.registry.head().to_text()).encode())
+        traced = [each for each in self.outcomes if each.page]
+        evidence = {each.case: each.page.replace(".html", ".zkt.json") for each in traced}
+        return demo_html(
+            cases,
+            head=self._workspace.registry.head().to_text(),
+            reports={"the training run": "run/report.html"},
+            evidence=evidence | {"the exported log": "registry.json"},
+        )
 
     # ── before anything leaks ──────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +164,9 @@ class Story:
         run_folder = self.folder / "run"
         with training_progress(self._preset) as progress, worker_engine(self._spec) as engine:
             result = run(self._spec, run_folder, engine, progress=progress)
+        write_training_report(run_folder)
         marks = result["marks"]
+        matrix = json.loads((run_folder / "agreement.json").read_bytes())["agreement"]
         self._say(
             f"train      {result['rounds']} rounds, {100 * result['accuracy']:.0f} % of queries right "
             "(simulated data, a narrow network)"
@@ -147,6 +177,7 @@ class Story:
             happened=f"{marks['attribution']:.0%}, own codeword {marks['self_agreement']:.3f}, "
             f"others {marks['cross_talk']:.3f}",
             ok=marks["attribution"] == 1.0,
+            figure=agreement_figure(matrix, self._names),
         )
 
     def _dispatch(self) -> None:
@@ -171,10 +202,11 @@ class Story:
         )
         self._note(
             "dispatch",
-            expected="the shared model unchanged, copies within 3 points of it",
+            expected=f"the shared model unchanged, copies within {_ALLOWED:g} points of it",
             happened=f"{'un' if shared.read_bytes() == before else ''}changed, "
             f"{cost.mean:+.2f} points lost on average, {cost.worst:+.2f} at worst",
-            ok=shared.read_bytes() == before and cost.mean <= 3.0,
+            ok=shared.read_bytes() == before and cost.mean <= _ALLOWED,
+            figure=_cost_figure(cost),
         )
 
     # ── leaks ──────────────────────────────────────────────────────────────────────────────────────────
@@ -263,12 +295,13 @@ class Story:
         )
         write_atomic(page, case_html(shown).encode(), secret=True)
         wanted = sorted(self._names[i] for i in expected)
-        happened = f"{case.verdict}: {', '.join(sorted(case.names)) or 'nobody'}"
+        happened = f"certified: {copies_of(sorted(case.names))}" if case.names else "no evidence: nobody"
         self._note(
             title,
             expected=", ".join(wanted) or "nobody",
             happened=happened + (f"; {remark}" if remark else ""),
             ok=sorted(case.names) == wanted,
+            figure=case_figure(shown),
             page=f"cases/{page.name}",
         )
         self._say(f"trace      {title}: {happened}")
@@ -280,34 +313,35 @@ class Story:
         case, suspect = self._first
         honest, state = case.evidence.to_bytes(), open_model(suspect)
         head = Head.from_text(case.evidence.head)
-        upheld = self._judged(honest, head, state)
-        self._note(
-            "judge: honest evidence", expected="upheld", happened=upheld, ok=upheld.startswith("upheld")
-        )
+        steps = list(STEPS.values())
+
+        def note(title: str, evidence: bytes, head: Head, suspect: ModelState, *, upheld: bool) -> None:
+            said, failed = self._judged(evidence, head, suspect)
+            self._note(
+                f"judge: {title}",
+                expected="upheld" if upheld else "rejected",
+                happened=said,
+                ok=upheld == (failed is None),
+                figure=_steps_figure(steps, failed, title="Steps of the judge"),
+            )
+
+        note("honest evidence", honest, head, state, upheld=True)
         victim = self._names[2]
         for title, change in _FORGERIES.items():
             facts = json.loads(honest)
             change(facts, victim)
-            said = self._judged(to_json(facts), head, state)
-            self._note(
-                f"judge: {title}", expected="rejected", happened=said, ok=not said.startswith("upheld")
-            )
-        said = self._judged(honest, Head(size=head.size, root=bytes(32)), state)
-        self._note(
-            "judge: another log's head", expected="rejected", happened=said, ok=not said.startswith("upheld")
-        )
-        said = self._judged(honest, head, self._copies[2])
-        self._note(
-            "judge: another suspect", expected="rejected", happened=said, ok=not said.startswith("upheld")
-        )
+            note(title, to_json(facts), head, state, upheld=False)
+        note("another log's head", honest, Head(size=head.size, root=bytes(32)), state, upheld=False)
+        note("another suspect", honest, head, self._copies[2], upheld=False)
 
     @staticmethod
-    def _judged(evidence: bytes, head: Head, suspect: ModelState) -> str:
+    def _judged(evidence: bytes, head: Head, suspect: ModelState) -> tuple[str, int | None]:
+        """What the judge says, and the step that failed."""
         try:
             found = judge(evidence, head=head, suspect=suspect)
         except Error as error:
-            return f"rejected, {error}"
-        return f"upheld, {', '.join(found.named)}"
+            return f"rejected, {error}", error.step if isinstance(error, EvidenceRejected) else 1
+        return f"upheld, {', '.join(found.named)}", None
 
     def _dispute(self) -> None:
         """The accused and an impostor say that they hold station 3's credential, of the leaked model."""
@@ -328,7 +362,11 @@ class Story:
             except Error as error:
                 said, accepted = f"refused, {error}", False
             self._note(
-                title, expected="accepted" if holds else "refused", happened=said, ok=accepted == holds
+                title,
+                expected="accepted" if holds else "refused",
+                happened=said,
+                ok=accepted == holds,
+                figure=_steps_figure(_DISPUTE, None if accepted else 2, title="Steps of the verifier"),
             )
 
     # ── bookkeeping ────────────────────────────────────────────────────────────────────────────────────
@@ -336,16 +374,40 @@ class Story:
     def _book(self, arrays: State) -> IdentityCodebook:
         return self._spec.codebook(layer_sizes(arrays))
 
-    def _note(self, case: str, *, expected: str, happened: str, ok: bool, page: str = "") -> None:
-        self.outcomes.append(Outcome(case=case, expected=expected, happened=happened, ok=ok, page=page))
+    def _note(
+        self, case: str, *, expected: str, happened: str, ok: bool, figure: Html, page: str = ""
+    ) -> None:
+        self.outcomes.append(
+            Outcome(case=case, expected=expected, happened=happened, ok=ok, figure=figure, page=page)
+        )
 
     def table(self) -> str:
         """Expected and happened, line by line."""
         lines = []
         for each in self.outcomes:
-            lines.append(f"{'as expected' if each.ok else 'MISMATCH':<12} {each.case}")
-            lines.append(f"{'':<12}   expected {each.expected}; {each.happened}")
+            lines.append(f"{sign(each.ok):<2} {each.case}")
+            lines.append(f"     expected: {each.expected}")
+            lines.append("     happened: " + _DIGEST.sub(r"\1...", each.happened))
         return "\n".join(lines)
+
+
+def _steps_figure(steps: Sequence[str], failed: int | None, *, title: str) -> Html:
+    """How far an examination came."""
+    said = "All steps passed." if failed is None else f"It ended at step {failed}, {steps[failed - 1]}."
+    return figure(steps_plot(steps, failed=failed, title=title, description=said), caption=said)
+
+
+def _cost_figure(cost: Cost) -> Html:
+    """What each copy lost, station by station."""
+    lost = {name: 100.0 * (cost.shared.mean - each.mean) for name, each in cost.copies.items()}
+    drawing = dot_plot(
+        [Dot(label=name, value=value) for name, value in lost.items()],
+        title="Accuracy that a copy loses",
+        description=f"{len(lost)} copies, {cost.mean:+.2f} points on average.",
+        x_label="percentage points",
+        limits=[Limit(label="allowed on average", value=_ALLOWED)],
+    )
+    return figure(drawing, caption="Shared model and copies answer the same few-shot episodes.")
 
 
 def _rename(facts: dict[str, Any], victim: str) -> None:
@@ -358,9 +420,9 @@ def _rename(facts: dict[str, Any], victim: str) -> None:
 
 
 def _other_row(facts: dict[str, Any], victim: str) -> None:
-    """One bit of the accused's row."""
-    row = facts["accused"][0]["rows"][0]
-    row["row"] = f"{int(row['row'][:2], 16) ^ 1:02x}{row['row'][2:]}"
+    """One bit of the seed of the accused's row."""
+    opening = facts["accused"][0]["rows"][0]["opening"]
+    opening["seed"] = f"{int(opening['seed'][:2], 16) ^ 1:02x}{opening['seed'][2:]}"
 
 
 def _other_readout(facts: dict[str, Any], victim: str) -> None:
@@ -376,7 +438,7 @@ def _other_threshold(facts: dict[str, Any], victim: str) -> None:
 
 _FORGERIES: Final[dict[str, Callable[[dict[str, Any], str], None]]] = {
     "the victim's name instead of the accused's": _rename,
-    "a bit of the row changed": _other_row,
+    "a bit of the row's seed changed": _other_row,
     "a value of the readout changed": _other_readout,
     "a larger score claimed": _other_threshold,
 }

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.output import Json, check_free, emit, say
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.terminal import tell
 from zktrace.errors import Error, InputError, Refused
 
 if TYPE_CHECKING:
@@ -121,17 +122,20 @@ def trace(
             )
         )
     warnings += [SCORES_ARE_SECRETS] if all_scores else []
+    leads, failed = _keep_leads(home, case)
+    warnings += failed
+    headline, _, rest = explain(case, all_scores=all_scores).partition("\n")
     unread = (f"{carrier} could not be read: {reason}" for carrier, reason in reading.left)
-    text = "\n".join(
-        (
-            *unread,
-            f"{explain(case, all_scores=all_scores)}\n\nevidence  {path}\nhead      {case.evidence.head}",
-            f"check it: {judge_command(case, evidence=path, given=given)}",
-            *(f"warning: {each}" for each in warnings),
-        )
-    )
-    facts = _facts(case, path, reading, all_scores=all_scores) | {"warnings": warnings}
-    emit(facts, as_json=as_json, text=text)
+    files = [f"evidence  {path}", f"head      {case.evidence.head}"]
+    files += [f"leads     {leads} (a secret)"] if leads is not None else []
+    if as_json:
+        facts = _facts(case, path, reading, all_scores=all_scores)
+        emit(facts | {"warnings": warnings}, as_json=True, text="")
+    else:
+        tell(headline, strong=True)
+        tell("\n".join((rest, *unread, "")))
+        say("\n".join((*files, f"check it: {judge_command(case, evidence=path, given=given)}")))
+        tell("\n".join(f"warning: {each}" for each in warnings))
     codes = {Verdict.ATTRIBUTE: 0, Verdict.TAMPER: 0, Verdict.LEAD: LEAD, Verdict.NOTHING: NOTHING}
     raise typer.Exit(codes[case.verdict])
 
@@ -158,7 +162,7 @@ def _check_outputs(
 
 def _given(home: "Workspace", case: "Case", source: Path, option: str) -> tuple[str | Path, ...]:
     """What a judge is given beside evidence and head; to align channels, the shared model too."""
-    if case.look.alignment != "channels":
+    if not case.named or case.look.alignment != "channels":
         return option, source
     return option, source, "--shared", home.release_folder(case.investigation.release) / "shared.safetensors"
 
@@ -231,6 +235,19 @@ def _keep(home: "Workspace", case: "Case", out: Path | None, *, force: bool) -> 
     return kept if failed else out, warnings + failed
 
 
+def _keep_leads(home: "Workspace", case: "Case") -> tuple[Path | None, list[str]]:
+    """Leads are kept beside the code key, so that the operator need not pay for another look to see them."""
+    from zktrace.primitives.files import write_atomic
+    from zktrace.tracing.words import explain
+
+    if not case.leads:
+        return None, []
+    kept = home.code_key_path.with_name(f"leads-{case.place}.txt")
+    text = f"{explain(case, all_scores=True)}\n"
+    failed = _tried(lambda: write_atomic(kept, text.encode(), secret=True, replace=True))
+    return None if failed else kept, failed
+
+
 def _tried(write: Callable[[], None]) -> list[str]:
     """Why it did not work, if it did not: after a verdict nothing may hide it."""
     try:
@@ -266,60 +283,7 @@ def _write_report(
 
 
 def _facts(case: "Case", path: Path, reading: "Reading", *, all_scores: bool) -> dict[str, object]:
-    from zktrace.tracing.words import ASSUMPTION, NOT_PROVED, coarse, named_rows, other_range
+    from zktrace.tracing.facts import case_facts
 
-    named = named_rows(case)
-    shown = range(len(case.stations)) if all_scores else named
-    lengths = {table.carrier: len(table.values) for table in case.tables}
-    return {
-        "ok": True,
-        "verdict": str(case.verdict),
-        "named": [
-            {
-                "station": each.station,
-                "carrier": each.carrier,
-                "tail": each.tail,
-                "alignment": each.alignment,
-                "stage": each.stage,
-                "score": float(each.score),
-                "threshold": float(each.certificate.threshold),
-                "bound": str(each.bound),
-            }
-            for each in case.named
-        ],
-        "leads": [
-            {
-                "station": each.station,
-                "carrier": each.carrier,
-                "tail": each.tail,
-                "score": float(each.score)
-                if all_scores
-                else coarse(float(each.score), lengths[each.carrier]),
-                "threshold": float(each.threshold),
-            }
-            for each in case.leads
-        ],
-        "scores": {
-            table.carrier: {case.stations[i]: float(table.scores[i]) for i in shown} for table in case.tables
-        },
-        "others": len(case.stations) - len(named),
-        "other_scores": {
-            table.carrier: other_range(table, named) if len(named) < len(case.stations) else None
-            for table in case.tables
-        },
-        "thresholds": {table.carrier: float(table.positive.threshold) for table in case.tables},
-        "looks": [each.as_json() for each in case.investigation.looks],
-        "taken": len(case.evidence.findings.looks),
-        "decided": case.look.alignment,
-        "unread": dict(reading.left),
-        "not_aligned": dict(case.failed),
-        "budget": str(case.investigation.budget),
-        "recipients": case.investigation.recipients,
-        "suspect": case.investigation.suspect.hex(),
-        "release": case.investigation.release,
-        "investigation": case.place,
-        "assumption": ASSUMPTION,
-        "not_proved": list(NOT_PROVED),
-        "evidence": str(path),
-        "head": case.evidence.head,
-    }
+    facts = case_facts(case, all_scores=all_scores)
+    return {"ok": True, **facts, "unread": dict(reading.left), "evidence": str(path)}

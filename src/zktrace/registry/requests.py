@@ -51,9 +51,7 @@ class Request(Declared):
             reason = f"it is for the offer {self.offer.hex()}, the next place is of {offer.hex()}"
             raise InvalidProof(check="request", reason=reason)
         binding = RequestBinding(offer=self.offer, nonce=self.nonce)
-        verify(
-            self.public, binding, Proof.from_bytes(self.proof), allow_weak_params=allow_weak_params
-        )
+        verify(self.public, binding, Proof.from_bytes(self.proof), allow_weak_params=allow_weak_params)
 
     def to_bytes(self) -> bytes:
         """The canonical text."""

@@ -1,7 +1,6 @@
 """The report on one suspect: what was found, how sure it is, and how anybody can check it again."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,7 +8,20 @@ from typing import Final
 
 from zktrace.errors import InputError
 from zktrace.report import numbers
-from zktrace.report.html import Child, Html, bullets, code, facts, join, name, paragraphs, section, table, tag
+from zktrace.report.html import (
+    Child,
+    Html,
+    bullets,
+    code,
+    digest,
+    facts,
+    join,
+    name,
+    paragraphs,
+    section,
+    table,
+    tag,
+)
 from zktrace.report.page import page
 from zktrace.report.svg import (
     Colour,
@@ -25,15 +37,15 @@ from zktrace.report.svg import (
 )
 
 ROWS_WITH_NAMES: Final = 40  # more stations than this are drawn as a cloud
-NAMELESS: Final = ""  # the station of a score whose owner is not said
+HEADLINE_NAMES: Final = 12  # stations in a headline; the table below it has all
 DRAWN: Final = 2000  # stations in a plot or table; the highest scores are kept
 
-# word -> (headline, tone of the page, shape beside it)
-_VERDICTS: Final[dict[str, tuple[str, Colour, Shape]]] = {
-    "certified-attribute": ("Certified: the suspect carries the copy of a named station", "blue", "diamond"),
-    "certified-tamper": ("Certified: somebody wrote the opposite of a station's row", "purple", "square"),
-    "uncertified-lead": ("A lead only: nothing here is certified", "orange", "triangle"),
-    "no-certified-evidence": ("No certified evidence", "grey", "circle"),
+# word -> (tone of the page, shape beside the headline)
+_VERDICTS: Final[dict[str, tuple[Colour, Shape]]] = {
+    "certified-attribute": ("blue", "diamond"),
+    "certified-tamper": ("purple", "square"),
+    "uncertified-lead": ("orange", "triangle"),
+    "no-certified-evidence": ("grey", "circle"),
 }
 
 
@@ -41,7 +53,7 @@ _VERDICTS: Final[dict[str, tuple[str, Colour, Shape]]] = {
 class StationScore:
     """One station on one carrier."""
 
-    station: str  # NAMELESS: not said, and the score is rounded
+    station: str
     score: float  # in the unit of its carrier's section
     named: bool = False
     lead: bool = False
@@ -55,20 +67,24 @@ class CarrierSection:
     carrier: str
     description: str  # profile, length, rule: a sentence
     unit: str  # for the axis, such as "score / certified threshold"
-    scores: tuple[StationScore, ...]  # in the order of the roster, or sorted where stations are nameless
+    scores: tuple[StationScore, ...]  # of those that may be shown, in the order of the roster
     threshold: float | None  # above it a score is certified; None: no certificate was found
     candidate: float | None = None  # above it a score is a lead
     opposite: float | None = None  # a negative number; below it a score is certified as a written opposite
+    deviation: float | None = None  # of an innocent's score, which has mean 0; no row decides it
     readout: tuple[float, ...] = ()  # real-valued, one value a position
     readout_unit: str = "projection"
+    readout_caption: str = ""  # what the values are and what a mark does to them
+    others: int = 0  # stations that were scored and are not shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedStation:
-    """An accusation and the probability of error it is made with."""
+    """An accusation, and what is proved of the way it was made."""
 
     station: str
-    bound: Fraction | float  # at most this probability of naming it if it is innocent
+    stage_bound: Fraction  # that its stage names any innocent
+    investigation_bound: Fraction  # that any stage of any look does
     evidence: str  # carriers, stage, score: a sentence
 
 
@@ -82,7 +98,7 @@ class CertificateRow:
     method: str
     threshold: float
     bound: float  # on a false accusation of anybody; rounded up when shown
-    allowed: Fraction | float  # the share of the budget
+    allowed: Fraction  # the share of the budget
     passes: bool
 
 
@@ -107,10 +123,10 @@ class RegistryProof:
 class BudgetState:
     """The ledger of false-accusation probability after this case."""
 
-    total: float
-    spent_before: float
-    spent_here: float
-    remaining: float
+    total: Fraction
+    spent_before: Fraction
+    spent_here: Fraction
+    remaining: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +145,9 @@ class CaseReport:
     suspect: str  # file name
     digest: str
     verdict: str  # certified-attribute, certified-tamper, uncertified-lead, no-certified-evidence
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...]  # the first says in plain words what was found
     carriers: tuple[CarrierSection, ...]
+    may_be: tuple[str, ...] = ()  # what an absence of evidence can come from
     named: tuple[NamedStation, ...] = ()
     certificates: tuple[CertificateRow, ...] = ()
     registry: RegistryProof | None = None
@@ -139,6 +156,7 @@ class CaseReport:
     not_proved: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()  # release, times, versions
     note: str = ""  # such as: simulated data
+    warning: str = ""  # to whoever holds the page, above everything else
 
     def __post_init__(self) -> None:
         if self.verdict not in _VERDICTS:
@@ -149,6 +167,7 @@ def case_html(case: CaseReport) -> str:
     """The whole document."""
     body = join(
         (
+            tag("p", case.warning, class_="warning", role="alert") if case.warning else None,
             _verdict(case),
             *(_carrier(each) for each in case.carriers),
             _certificates(case.certificates),
@@ -156,24 +175,33 @@ def case_html(case: CaseReport) -> str:
             _budget(case.budget),
             _rechecks(case.rechecks),
             section("What this does not prove", bullets(case.not_proved)) if case.not_proved else None,
+            _appendix(case),
         )
     )
-    subtitle = join(("Suspect ", name(case.suspect), ", ", code(case.digest)))
+    subtitle = join(("Suspect ", name(case.suspect), ", ", digest(case.digest)))
     return page(title=case.title, subtitle=subtitle, body=body)
 
 
 def _verdict(case: CaseReport) -> Html:
-    headline, tone, shape = _VERDICTS[case.verdict]
+    tone, shape = _VERDICTS[case.verdict]
     sign = tag("svg", mark(shape, 13, 13, colour=tone, size=8), viewBox="0 0 26 26", aria_hidden="true")
-    word = tag("p", sign, tag("span", headline), class_="word")
+    word = tag("p", sign, tag("span", headline(case)), class_="word")
     named = table(
-        ("station", "chance of naming it if innocent, at most", "on what evidence"),
-        [(name(each.station), numbers.at_most(each.bound, digits=4), each.evidence) for each in case.named],
-        caption="Named stations",
-        numeric=(1,),
+        ("station", "this stage names any innocent, at most", "the whole investigation, at most", "evidence"),
+        [
+            (
+                name(each.station),
+                numbers.chance(each.stage_bound),
+                numbers.chance(each.investigation_bound),
+                each.evidence,
+            )
+            for each in case.named
+        ],
+        caption="Named stations, and the probability with which the way they were named names an innocent",
+        numeric=(1, 2),
     )
     note = tag("p", case.note, class_="note") if case.note else None
-    given = tag("p", "Verdict: ", code(case.verdict))
+    given = tag("p", "Verdict on record: ", code(case.verdict))
     extra = facts((key, value) for key, value in case.facts) if case.facts else None
     return tag(
         "section",
@@ -181,6 +209,7 @@ def _verdict(case: CaseReport) -> Html:
         word,
         note,
         paragraphs(case.sentences),
+        bullets(f"{each}." for each in case.may_be) if case.may_be else None,
         given,
         named if case.named else None,
         extra,
@@ -189,23 +218,41 @@ def _verdict(case: CaseReport) -> Html:
     )
 
 
+def headline(case: CaseReport) -> Html:
+    """The verdict in a few words, with the names of those it is about."""
+    stations = sorted({each.station for each in case.named})
+    match case.verdict:
+        case "certified-attribute":
+            return join(("Certified: ", _copies(stations)))
+        case "certified-tamper":
+            return join(("Certified tampering: the reverse of ", _copies(stations)))
+        case "uncertified-lead":
+            return join(("A lead only: nobody is accused",))
+        case _:
+            return join(("No evidence: nobody is named",))
+
+
+def _copies(stations: Sequence[str]) -> Html:
+    if len(stations) <= 1:
+        return join((name(stations[0]), "'s copy") if stations else ("a station's copy",))
+    shown = [name(each) for each in stations[:HEADLINE_NAMES]]
+    rest = len(stations) - len(shown)
+    last: Child = f"{rest} more, listed below" if rest else shown.pop()
+    listed = [part for each in shown for part in (", ", each)][1:]
+    return join(("the copies of ", *listed, " and ", last))
+
+
 # ── one carrier ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _carrier(part: CarrierSection) -> Html:
     drawn = _highest(part.scores)
     left_out = len(part.scores) - len(drawn)
-    plots = [_scores(part, drawn, left_out)]
+    plots = [score_figure(part, drawn, left_out)]
     if part.readout:
         plots.append(_readout(part))
-    counted = Counter(each for each in drawn if each.station == NAMELESS)
     rows = [
-        (
-            name(each.station) if each.station != NAMELESS else f"{counted[each]} not named",
-            numbers.fixed(each.score) if each.station != NAMELESS else f"about {numbers.fixed(each.score)}",
-            _status(each),
-        )
-        for each in sorted(dict.fromkeys(drawn) if counted else drawn, key=_by_score)
+        (name(each.station), numbers.down(each.score), _status(each)) for each in sorted(drawn, key=_by_score)
     ]
     listed = table(
         ("station", part.unit, ""), rows, caption=f"Scores on the {part.carrier} carrier", numeric=(1,)
@@ -214,8 +261,15 @@ def _carrier(part: CarrierSection) -> Html:
         f"Carrier: {part.carrier}",
         tag("p", part.description),
         tag("div", *plots, class_="plots"),
-        tag("details", tag("summary", f"Scores as a table ({len(rows)} rows)"), listed),
+        tag("details", tag("summary", f"Scores as a table ({len(rows)} rows)"), listed) if rows else None,
     )
+
+
+def case_figure(case: CaseReport) -> Html:
+    """The scores of the first carrier against their thresholds: a case at a glance."""
+    part = case.carriers[0]
+    drawn = _highest(part.scores)
+    return score_figure(part, drawn, len(part.scores) - len(drawn))
 
 
 def _highest(scores: Sequence[StationScore]) -> list[StationScore]:
@@ -235,7 +289,8 @@ def _status(each: StationScore) -> str:
     return ", ".join(word for word, holds in words if holds)
 
 
-def _scores(part: CarrierSection, drawn: Sequence[StationScore], left_out: int) -> Html:
+def score_figure(part: CarrierSection, drawn: Sequence[StationScore], left_out: int = 0) -> Html:
+    """Scores against thresholds, and beside them how an innocent's score is spread."""
     known = (
         ("certified, opposite", part.opposite, False),
         ("candidate threshold", part.candidate, True),
@@ -248,11 +303,10 @@ def _scores(part: CarrierSection, drawn: Sequence[StationScore], left_out: int) 
     ]
     dots = [_dot(each) for each in drawn]
     named = [each.station for each in drawn if each.named]
-    told = f"{len(part.scores)} stations; named: {', '.join(named[:20]) or 'nobody'}."
-    title = f"Scores of all stations, {part.carrier} carrier"
-    if len(dots) <= ROWS_WITH_NAMES:
-        picture = dot_plot(dots, title=title, description=told, x_label=part.unit, limits=limits)
-    else:
+    told = f"Thresholds and {len(dots)} scores; named: {', '.join(named[:20]) or 'nobody'}."
+    title = f"Scores and thresholds, {part.carrier} carrier"
+    crowd = len(dots) > ROWS_WITH_NAMES
+    if crowd:
         picture = scatter_plot(
             dots,
             title=title,
@@ -261,19 +315,33 @@ def _scores(part: CarrierSection, drawn: Sequence[StationScore], left_out: int) 
             y_label=part.unit,
             limits=limits,
         )
-    keys: list[tuple[str, Colour, Shape | None]] = [("not named", "grey", "circle")]
+    else:
+        picture = dot_plot(
+            dots, title=title, description=told, x_label=part.unit, limits=limits, law=part.deviation
+        )
+    keys: list[tuple[str, Colour, Shape | None]] = []
     keys += [("named", "blue", "diamond")] if named else []
     keys += [("lead", "orange", "triangle")] if any(each.lead and not each.named for each in drawn) else []
-    words = (
+    keys += [("not named", "grey", "circle")] if any(not (each.named or each.lead) for each in drawn) else []
+    return figure(picture, legend(keys) if keys else None, caption=_score_words(part, left_out, crowd=crowd))
+
+
+def _score_words(part: CarrierSection, left_out: int, *, crowd: bool) -> str:
+    words = [
         "No certificate was found for this carrier: no score can be certified."
         if part.threshold is None
         else "A station is named only if its score lies beyond the certified threshold."
-    )
-    if any(each.station == NAMELESS for each in drawn):
-        words += " Others are drawn without names, sorted, and rounded: exact scores would give rows away."
+    ]
+    if part.deviation is not None and not crowd:
+        words.append(
+            "The hill shows how the score of any innocent station is spread, by the law of the code."
+        )
+    if part.others:
+        whose = f"{part.others} other stations" if part.scores else f"the {part.others} stations"
+        words.append(f"Not shown: the scores of {whose}, which would give rows away.")
     if left_out:
-        words += f" {left_out} further stations with lower scores are not drawn."
-    return figure(picture, legend(keys), caption=words)
+        words.append(f"{left_out} further stations with lower scores are not drawn.")
+    return " ".join(words)
 
 
 def _dot(each: StationScore) -> Dot:
@@ -291,10 +359,8 @@ def _readout(part: CarrierSection) -> Html:
         description=f"Histogram of {len(part.readout)} values read from the suspect.",
         x_label=part.readout_unit,
     )
-    words = (
-        f"How the {len(part.readout)} values read from the suspect are spread (number of positions). "
-        "A written row pulls them apart into two heaps; without one there is a single heap."
-    )
+    spread = f"How the {len(part.readout)} values read from the suspect are spread (number of positions)."
+    words = f"{spread} {part.readout_caption}".rstrip()
     return figure(picture, caption=words)
 
 
@@ -312,9 +378,9 @@ def _certificates(rows: Sequence[CertificateRow]) -> Html | None:
                 each.stage,
                 each.tail,
                 each.method,
-                numbers.plain(each.threshold, digits=6),
-                numbers.at_most(each.bound, digits=4),
-                numbers.plain(each.allowed),
+                numbers.up(each.threshold),
+                numbers.at_most(each.bound),
+                numbers.chance(each.allowed),
                 "passes" if each.passes else "fails",
             )
             for each in rows
@@ -334,14 +400,13 @@ def _registry(proof: RegistryProof | None) -> Html | None:
         return None
     shown = table(
         ("record", "position in the log", "digest"),
-        [(each.record, each.index, code(each.digest) if each.digest else "") for each in proof.positions],
+        [(each.record, each.index, digest(each.digest) if each.digest else "") for each in proof.positions],
         caption="Records this case rests on",
         numeric=(1,),
     )
     return section(
         "Registry",
-        tag("p", "The log is append-only; its head fixes every record below. Head:"),
-        tag("pre", code(proof.head)),
+        tag("p", "The log is append-only; its head fixes every record below. Head: ", digest(proof.head)),
         shown if proof.positions else None,
     )
 
@@ -350,10 +415,10 @@ def _budget(state: BudgetState | None) -> Html | None:
     if state is None:
         return None
     rows: list[tuple[str, Child]] = [
-        ("declared for all cases", numbers.plain(state.total)),
-        ("spent before", numbers.plain(state.spent_before)),
-        ("spent on this case", numbers.plain(state.spent_here)),
-        ("remaining", numbers.plain(state.remaining)),
+        ("declared for all cases", numbers.chance(state.total)),
+        ("spent before", numbers.chance(state.spent_before)),
+        ("spent on this case", numbers.chance(state.spent_here)),
+        ("remaining", numbers.chance(state.remaining)),
     ]
     words = (
         "Declared in advance: the probability of ever naming an innocent station, over all investigations."
@@ -366,3 +431,19 @@ def _rechecks(steps: Sequence[Recheck]) -> Html | None:
         return None
     shown = (join((tag("p", each.purpose), tag("pre", code(each.command)))) for each in steps)
     return section("How to check this again", *shown)
+
+
+def _appendix(case: CaseReport) -> Html:
+    """What is shortened above, in full: paper has no hover."""
+    rows = [("suspect", case.digest)]
+    if case.registry is not None:
+        rows.append(("head of the log", case.registry.head))
+        rows += [(each.record, each.digest) for each in case.registry.positions if each.digest]
+    words = "Digests and heads that are shortened above, in full."
+    return section(
+        "Appendix", tag("p", words), tag("dl", *(_whole(key, value) for key, value in rows), class_="whole")
+    )
+
+
+def _whole(key: str, value: str) -> Html:
+    return tag("div", tag("dt", key), tag("dd", code(value)))

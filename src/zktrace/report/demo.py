@@ -1,42 +1,106 @@
-"""The page of a demo: what was expected of each case, what happened, and where its report is."""
+"""The page of a demo: what was expected of each case, what happened, a picture of it, and where to go on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from zktrace.report.html import code, section, table, tag
+from zktrace.report.html import Child, Html, code, digest, join, section, table, tag, with_digests
 from zktrace.report.page import page
+
+TICK: Final = "\N{CHECK MARK}"
+CROSS: Final = "\N{BALLOT X}"
+NEXT: Final = (
+    ("Make a workspace: registry, budget and the secret code key.", "zktrace init operator"),
+    ("Each station makes a credential and keeps its key.", "zktrace credential new NAME"),
+    ("Enrol every station; each gets a secret row.", "zktrace enrol --help"),
+    (
+        "Put your model on record: a file of weights, safetensors, npz or torch.",
+        "zktrace release MODEL --workspace operator",
+    ),
+    ("Make one marked copy a station, and hand out those.", "zktrace dispatch --all --workspace operator"),
+    (
+        "When a copy turns up, ask whose it is.",
+        "zktrace trace SUSPECT --workspace operator --report case.html",
+    ),
+    ("Let somebody check the answer who trusts nobody.", "zktrace judge --help"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoCase:
-    """One line of the table."""
+    """One line of the table, and its picture."""
 
     case: str
     expected: str
     happened: str
     ok: bool
+    figure: Html
     page: str = ""  # relative address of the case's own report
 
 
-def demo_html(cases: Sequence[DemoCase], *, head: str) -> str:
-    """The whole document."""
+def demo_html(
+    cases: Sequence[DemoCase], *, head: str, reports: Mapping[str, str], evidence: Mapping[str, str]
+) -> str:
+    """The whole document. `reports` and `evidence`: further files, address by title."""
     wrong = sum(not each.ok for each in cases)
+    verdict = (
+        "Everything happened as expected." if not wrong else f"{wrong} of {len(cases)} cases ended otherwise."
+    )
     rows = [
-        (
-            tag("a", each.case, href=each.page) if each.page else each.case,
-            each.expected,
-            each.happened,
-            "as expected" if each.ok else "MISMATCH",
-        )
+        (join((_sign(each.ok), " ", _title(each))), each.expected, with_digests(each.happened))
         for each in cases
     ]
-    verdict = "Everything happened as expected." if not wrong else f"{wrong} cases ended other than expected."
-    body = section(
-        "Cases",
-        tag("p", verdict),
-        table(("case", "expected", "happened", ""), rows, caption="Expected and happened"),
-        tag("p", "Head of the registry's log:"),
-        tag("pre", code(head)),
+    links = {each.case: each.page for each in cases if each.page}
+    body = join(
+        (
+            section(
+                "Cases",
+                tag("p", verdict),
+                table(("case", "expected", "happened"), rows, caption="Expected and happened"),
+            ),
+            section("Pictures", tag("div", *(_picture(each) for each in cases), class_="plots")),
+            section(
+                "Reports",
+                _links({**reports, **links}),
+                tag("p", "For a judge: evidence, and the exported log."),
+                _links(evidence),
+                tag("p", "Head of the registry's log: ", digest(head)),
+            ),
+            _next(),
+        )
     )
     subtitle = "Ten simulated GNSS stations: enrolment, training, copies, leaks, a judge"
     return page(title="ZK-Trace demo", subtitle=subtitle, body=body)
+
+
+def _sign(ok: bool) -> Html:
+    """A tick or a cross, and the word for whoever does not see it."""
+    said = "as expected" if ok else "not as expected"
+    return tag("span", TICK if ok else CROSS, class_="good" if ok else "bad", role="img", aria_label=said)
+
+
+def _title(each: DemoCase) -> Child:
+    return tag("a", each.case, href=each.page) if each.page else each.case
+
+
+def _picture(each: DemoCase) -> Html:
+    return tag(
+        "article",
+        tag("h3", _sign(each.ok), " ", _title(each)),
+        tag("p", with_digests(each.happened)),
+        each.figure,
+    )
+
+
+def _links(files: Mapping[str, str]) -> Html:
+    return tag("ul", *(tag("li", tag("a", title, href=address)) for title, address in files.items()))
+
+
+def _next() -> Html:
+    steps = (tag("li", tag("p", words), tag("pre", code(command))) for words, command in NEXT)
+    return section(
+        "Next: your own model",
+        tag("p", "The demo's workspace is a real one. The same commands do it with a model of yours:"),
+        tag("ol", *steps),
+        anchor="next",
+    )

@@ -1,6 +1,7 @@
 """HTML as values: what is not `Html` already is escaped, so text from outside cannot become markup."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -62,16 +63,40 @@ def code(value: str) -> Html:
     return tag("code", text(value))
 
 
+def digest(value: str, *, keep: int = 8) -> Html:
+    """A digest, or a head that ends in one: the first and last characters, the whole of it on hover."""
+    before, colon, rest = value.rpartition(":")
+    if len(rest) <= 2 * keep + 1:
+        return code(value)
+    return tag("code", f"{before}{colon}{rest[:keep]}…{rest[-keep:]}", title=value, class_="short")
+
+
+def with_digests(value: str) -> Html:
+    """A sentence whose digests are shortened, each with the whole of it on hover."""
+    parts = re.split(r"([0-9a-f]{40,})", value)
+    return join(digest(part) if number % 2 else part for number, part in enumerate(parts))
+
+
 def table(
     head: Sequence[str], rows: Iterable[Sequence[Child]], *, caption: str, numeric: Sequence[int] = ()
 ) -> Html:
-    """A table with a caption; columns in `numeric` are aligned right. A wide one scrolls in itself."""
+    """A table with a caption; columns in `numeric` are aligned right.
+
+    On a narrow screen every row becomes a list of its own, so that nothing is cut off: each cell carries the
+    head of its column for that.
+    """
     kinds = ["number" if column in numeric else None for column in range(len(head))]
     top = tag(
         "tr", *(tag("th", each, scope="col", class_=kind) for each, kind in zip(head, kinds, strict=True))
     )
     body = [
-        tag("tr", *(tag("td", each, class_=kind) for each, kind in zip(row, kinds, strict=True)))
+        tag(
+            "tr",
+            *(
+                tag("td", tag("span", each), class_=kind, data_head=title or None)
+                for each, kind, title in zip(row, kinds, head, strict=True)
+            ),
+        )
         for row in rows
     ]
     inner = tag("table", tag("caption", caption), tag("thead", top), tag("tbody", *body))

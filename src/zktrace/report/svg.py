@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from zktrace.primitives.rounding import down
 from zktrace.primitives.text import one_line
 from zktrace.report.html import NAME_LIMIT, Child, Html, join, tag
 
 WIDTH = 440.0  # of every picture in its own units, about CSS pixels on a phone
+_REACH = 3.5  # deviations of a law that are drawn
 LABEL_LIMIT = 15  # characters of a name beside a plot; the table has the whole of it
 
 Shape: TypeAlias = Literal["circle", "square", "triangle", "diamond", "ring"]
@@ -249,13 +251,22 @@ def legend(entries: Iterable[tuple[str, Colour, Shape | None]]) -> Html:
 
 
 def dot_plot(
-    dots: Sequence[Dot], *, title: str, description: str, x_label: str, limits: Sequence[Limit] = ()
+    dots: Sequence[Dot],
+    *,
+    title: str,
+    description: str,
+    x_label: str,
+    limits: Sequence[Limit] = (),
+    law: float | None = None,
 ) -> Html:
-    """One row a label: for some dozens of values."""
+    """One row a label: for some dozens of values. Above them the normal law of mean 0 and deviation `law`."""
     row, top = 20.0, 28.0 + 13.0 * len(limits)
     left, right = 118.0, WIDTH - 16
-    bottom = top + row * max(1, len(dots))
-    scale = _value_scale(dots, limits, left + 4, right)
+    hill = 44.0 if law is not None and 0.0 < law < math.inf else 0.0
+    first = top + hill
+    bottom = first + row * max(0 if hill else 1, len(dots))
+    reach = (-_REACH * law, _REACH * law) if hill and law is not None else ()
+    scale = _value_scale(dots, limits, left + 4, right, also=reach)
     parts: list[Html] = [label(8, 13, title, class_="strong")]
     parts.append(_upright(scale, top=top, bottom=bottom))
     parts.append(label((left + right) / 2, bottom + 32, x_label, anchor="middle"))
@@ -265,9 +276,12 @@ def dot_plot(
         parts.insert(2, _limit_line(x, y - 6, x, bottom, limit))  # below every label
         place, side = (x + 5, "start") if last else (x - 5, "end")
         parts.append(label(place, y + 2, limit.label, anchor=side, class_="halo"))
+    if hill and law is not None:
+        parts += [_hill(law, scale, top=top + 4, bottom=first - 4)]
+        parts.append(label(left - 8, first - 8, "any innocent", anchor="end", limit=LABEL_LIMIT))
     zero = scale(max(scale.low, min(scale.high, 0.0)))
     for number, dot in enumerate(dots):
-        y = top + row * (number + 0.5)
+        y = first + row * (number + 0.5)
         style = "strong" if dot.strong else None
         parts.append(label(left - 8, y + 4, dot.label, anchor="end", class_=style, limit=LABEL_LIMIT))
         if math.isfinite(dot.value):
@@ -277,6 +291,19 @@ def dot_plot(
             told = _named(dot)
             parts.append(mark(dot.shape, x, y, colour=dot.colour, size=5, name=told))
     return picture(bottom + 40, *parts, title=title, description=description)
+
+
+def _hill(deviation: float, scale: Scale, *, top: float, bottom: float) -> Html:
+    """The density of a normal law of mean 0."""
+    places = [_REACH * step / 30 for step in range(-30, 31)]
+    path = " ".join(
+        f"{scale(place * deviation):g},{bottom - (bottom - top) * math.exp(-place * place / 2):.2f}"
+        for place in places
+    )
+    fill = tag("polygon", points=Html(path), fill="var(--grey)", fill_opacity=0.28)
+    return join(
+        (fill, tag("polyline", points=Html(path), fill="none", stroke="var(--grey)", stroke_width=1.4))
+    )
 
 
 def scatter_plot(
@@ -316,14 +343,37 @@ def scatter_plot(
 
 def _named(dot: Dot) -> str:
     """What a mark says when it is pointed at."""
-    if not dot.label:
-        return f"about {dot.value:.4g}"
-    return f"{one_line(dot.label, limit=NAME_LIMIT)}: {dot.value:.4g}"
+    return f"{one_line(dot.label, limit=NAME_LIMIT)}: {down(dot.value)}"
 
 
-def _value_scale(dots: Sequence[Dot], limits: Sequence[Limit], start: float, stop: float) -> Scale:
-    low, high = span([*(dot.value for dot in dots), *(limit.value for limit in limits)], zero=True)
+def _value_scale(
+    dots: Sequence[Dot], limits: Sequence[Limit], start: float, stop: float, *, also: Sequence[float] = ()
+) -> Scale:
+    low, high = span([*(dot.value for dot in dots), *(limit.value for limit in limits), *also], zero=True)
     return Scale(low=low, high=high, start=start, stop=stop)
+
+
+def steps_plot(steps: Sequence[str], *, failed: int | None, title: str, description: str) -> Html:
+    """Steps in their order: those passed with a tick, the one that failed (counted from 1) with a cross."""
+    left, top, side = 8.0, 26.0, 34.0
+    pitch = (WIDTH - 2 * left - side) / max(1, len(steps) - 1)
+    parts: list[Html] = [label(left, 13, title, class_="strong")]
+    for number in range(1, len(steps) + 1):
+        x = round(left + (number - 1) * min(pitch, side + 14), 2)
+        done, bad = failed is None or number < failed, number == failed
+        colour = "var(--green)" if done else "var(--orange)" if bad else "var(--line)"
+        box = {"x": x, "y": top, "width": side, "height": side, "rx": 5}
+        parts.append(
+            tag("rect", tag("title", steps[number - 1]), **box, fill="none", stroke=colour, stroke_width=1.6)
+        )
+        strokes = ((9, 18, 15, 24, 26, 11),) if done else ((10, 10, 24, 24), (24, 10, 10, 24)) if bad else ()
+        for stroke in strokes:
+            points = " ".join(
+                f"{x + dx:g},{top + dy:g}" for dx, dy in zip(stroke[::2], stroke[1::2], strict=True)
+            )
+            parts.append(tag("polyline", points=Html(points), fill="none", stroke=colour, stroke_width=2.6))
+        parts.append(label(x + side / 2, top + side + 15, str(number), anchor="middle"))
+    return picture(top + side + 22, *parts, title=title, description=description)
 
 
 def histogram(values: Sequence[float], *, title: str, description: str, x_label: str, bins: int = 32) -> Html:

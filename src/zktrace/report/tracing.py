@@ -1,15 +1,16 @@
 """From a traced case to its report: the same numbers in plain values. Nothing is decided here."""
 
+import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 from zktrace.certificates.certificate import Certificate
-from zktrace.evidence.figures import down, up
+from zktrace.primitives.rounding import down, up
 from zktrace.registry.ledger import Ledger
 from zktrace.report.case import (
-    NAMELESS,
     BudgetState,
     CarrierSection,
     CaseReport,
@@ -22,17 +23,26 @@ from zktrace.report.case import (
 )
 from zktrace.tracing.case import CarrierTable, Case, Named
 from zktrace.tracing.words import (
-    ASSUMPTION,
     NOT_PROVED,
+    NOTHING_MEANS,
     SCORES_ARE_SECRETS,
-    coarse,
     how_sure,
     judge_command,
-    named_rows,
+    plainly,
+    planned_looks,
+    shown_rows,
+    shown_tables,
+    stage_bound,
 )
 
 _UPWARDS: Final = Context(prec=12, rounding=ROUND_CEILING)
 _KEEP: Final = f"{SCORES_ARE_SECRETS[0].upper()}{SCORES_ARE_SECRETS[1:]}."
+_VALUES: Final = {
+    "weight": "Each is the sum of all BatchNorm scales along a secret direction.",
+    "feature": "Each is what the network makes of a secret probe image, along a secret direction.",
+    "output": "Each is what the model answers to a few secret probe images, along a secret direction.",
+}
+_FAINT: Final = ("output",)
 _RULES: Final = {
     "certified": "soft scores of the difference to the shared model, exact tails",
     "paper": "symmetric scores of the signs, Chernoff's bound",
@@ -52,8 +62,9 @@ def report_of(
     """What the report on a case shows. `ledger` is the registry's after the case, `given` what else a judge
     is given.
 
-    Without `all_scores` those who are not named have no name in it and coarse scores, leads included.
+    Without `all_scores` nothing in it depends on the row of a station that is not named, leads included.
     """
+    tables = shown_tables(case, all_scores=all_scores)
     looks = ledger.investigations.items()
     before = sum((each.budget for place, each in looks if place < case.place), start=Fraction(0))
     total = ledger.setup.budget
@@ -63,10 +74,11 @@ def report_of(
         suspect=suspect.name,
         digest=case.investigation.suspect.hex(),
         verdict=str(case.verdict),
-        sentences=_paragraphs(how_sure(case)),
-        carriers=tuple(_carrier(case, table, ledger, all_scores=all_scores) for table in case.tables),
-        named=tuple(_named(each) for each in case.named),
-        certificates=_certificates(case),
+        sentences=(plainly(case, suspect=f"the file {suspect.name}"), *_sentences(how_sure(case))),
+        may_be=() if case.named or case.leads else NOTHING_MEANS,
+        carriers=tuple(_carrier(case, table, ledger, all_scores=all_scores) for table in tables),
+        named=tuple(_named(case, each) for each in case.named),
+        certificates=_certificates(case, tables),
         registry=RegistryProof(
             head=case.evidence.head,
             positions=(
@@ -77,71 +89,87 @@ def report_of(
             ),
         ),
         budget=BudgetState(
-            total=float(total),
-            spent_before=float(before),
-            spent_here=float(spent),
-            remaining=float(total - before - spent),
+            total=total, spent_before=before, spent_here=spent, remaining=total - before - spent
         ),
         rechecks=_rechecks(case, given or ("--suspect", Path(suspect.name)), evidence),
         not_proved=tuple(f"{each[0].upper()}{each[1:]}." for each in NOT_PROVED) if case.named else (),
         facts=(
             ("release", case.investigation.release),
             ("stations scored", str(case.investigation.recipients)),
+            ("looks on record beforehand, with their shares of the budget", planned_looks(case)),
             ("rule", f"{case.investigation.rule}: {_RULES[case.investigation.rule]}"),
-            ("assumption", f"{ASSUMPTION[0].upper()}{ASSUMPTION[1:]}."),
         ),
-        note=" ".join((*([note] if note else []), *([_KEEP] if all_scores else []))),
+        note=note,
+        warning=_KEEP if all_scores else "",
     )
 
 
-def _paragraphs(lines: list[str]) -> tuple[str, ...]:
-    """Lines between empty ones run together."""
-    joined = "\n".join(line.strip() for line in lines).split("\n\n")
-    return tuple(" ".join(part.split("\n")) for part in joined if part.strip())
+def _sentences(lines: list[str]) -> tuple[str, ...]:
+    """Lines that stand for themselves; what is indented has its own place on the page."""
+    return tuple(line for line in lines if line and not line.startswith(" "))
 
 
 def _carrier(case: Case, table: CarrierTable, ledger: Ledger, *, all_scores: bool) -> CarrierSection:
     named, leads = ({each.station for each in group} for group in (case.named, case.leads))
-    scores = [
+    shown = shown_rows(case, table.carrier, all_scores=all_scores)
+    scores = tuple(
         StationScore(
-            station=station,
-            score=float(score),
-            named=station in named,
-            lead=station in leads,
-            revoked=ledger.station(station).revoked is not None,
+            station=case.stations[i],
+            score=float(table.scores[i]),
+            named=case.stations[i] in named,
+            lead=case.stations[i] in leads,
+            revoked=ledger.station(case.stations[i]).revoked is not None,
         )
-        for station, score in zip(case.stations, table.scores, strict=True)
-        if all_scores or station in named
-    ]
-    if not all_scores:
-        others = set(range(len(case.stations))) - set(named_rows(case))
-        seen = sorted((coarse(float(table.scores[i]), len(table.values)) for i in others), reverse=True)
-        scores += [StationScore(station=NAMELESS, score=score) for score in seen]
+        for i in shown
+    )
     positive, negative = table.positive, table.negative
+    informed = case.investigation.rule == "certified"
     return CarrierSection(
         carrier=table.carrier,
         description=f"Scores of the first stage at {len(table.values)} positions.",
         unit="score",
-        scores=tuple(scores),
+        scores=scores,
         threshold=float(positive.threshold) if positive.passes else None,
         candidate=table.candidate,
         opposite=-float(negative.threshold) if negative.passes else None,
+        deviation=math.sqrt(len(table.values)),  # scores are made so
         readout=tuple(float(value) for value in table.values),
+        readout_unit="change from the shared model" if informed else "value",
+        readout_caption=readout_caption(table.carrier, informed=informed),
+        others=len(case.stations) - len(shown),
     )
 
 
-def _named(each: Named) -> NamedStation:
+def readout_caption(carrier: str, *, informed: bool) -> str:
+    """What the values of a carrier are, and what a mark does to them."""
+    what = _VALUES.get(carrier, "Each is one number that the carrier gives.")
+    if carrier in _FAINT:
+        return f"{what} A mark is faint here: it is seen in the scores, not in the shape of this picture."
+    if not informed:
+        return f"{what} They are read from the suspect alone, whose own values hide the heaps of a mark."
+    return (
+        f"{what} The mark of one copy pulls them apart into two heaps, marks of several into more; "
+        "without a mark there is a single heap about 0."
+    )
+
+
+def _named(case: Case, each: Named) -> NamedStation:
     look = "first stage" if each.stage == 1 else f"stage {each.stage}, without the rows named before"
     look += "" if each.alignment == "identity" else f", aligned by {each.alignment}"
     limit = up(each.certificate.threshold)
     words = f"{each.carrier} carrier, {look}: score {down(each.score)}, threshold {limit}"
-    return NamedStation(station=each.station, bound=each.bound, evidence=words)
+    return NamedStation(
+        station=each.station,
+        stage_bound=stage_bound(case, each.stage),
+        investigation_bound=case.investigation.budget,
+        evidence=words,
+    )
 
 
-def _certificates(case: Case) -> tuple[CertificateRow, ...]:
+def _certificates(case: Case, tables: Sequence[CarrierTable]) -> tuple[CertificateRow, ...]:
     first = [
         (1, table.carrier, tail, certificate)
-        for table in case.tables
+        for table in tables
         for tail, certificate in (("positive", table.positive), ("negative", table.negative))
     ]
     later = {

@@ -82,9 +82,7 @@ def _carrier(custody: Custody, ledger: Ledger, readout: Readout, release: Releas
     )
 
 
-def _rows(
-    custody: Custody, ledger: Ledger, place: int, carriers: Sequence[str]
-) -> tuple[RowOpening, ...]:
+def _rows(custody: Custody, ledger: Ledger, place: int, carriers: Sequence[str]) -> tuple[RowOpening, ...]:
     return tuple(
         RowOpening(carrier=each, opening=_opening(custody, ledger, PLACE, each, place)) for each in carriers
     )

@@ -1,25 +1,23 @@
 """A case in words: who, on what evidence, how sure and on which assumption, and what it does not prove.
 
-A score is linear in a station's row, and suspects can be chosen: some dozens of published score tables are
-enough to solve for a row and to frame its owner. So numbers are shown of stations that are named, whose rows
-the evidence opens anyway; of all others only coarsely, and with a name only to the operator.
+A score is linear in a station's row, and suspects can be chosen: published scores add up to a row, rounded
+and nameless ones too, and whoever has a row can frame its owner. So a score is told only where the evidence
+opens the row it is made of: of stations that are named, on the carriers that named them. Nothing that is told
+depends on any other row, leads included, unless the operator asks for all scores.
 """
 
-import math
 import os
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from zktrace.certificates.adjudicate import Verdict
-from zktrace.evidence.figures import chance, down, up
+from zktrace.primitives.rounding import chance, down, up
 from zktrace.registry.records import IDENTITY
-from zktrace.tracing.case import CarrierTable, Case, Lead, Named
+from zktrace.tracing.case import CarrierTable, Case, Named
 
-BIN: Final = 0.25  # of a standard deviation of an innocent's score: what others' scores are rounded to
 ASSUMPTION: Final = (
     "nobody who shaped the suspect knew anything of an innocent station's secret row (assumption A5a)"
 )
@@ -29,34 +27,69 @@ NOT_PROVED: Final = (
     "that the operator did not do it: whoever holds the code key can write any station's row",
 )
 SCORES_ARE_SECRETS: Final = (
-    "scores of stations that are not named are secrets: whoever collects some dozens of such tables can "
+    "scores and leads of stations that are not named are secrets: whoever collects a few such tables can "
     "frame a station; keep this to yourself"
 )
+NOTHING_MEANS: Final = (
+    "that the suspect was never one of these copies",
+    "that it is a copy of another release",
+    "that its mark was worn away: by long training, strong compression, or by mixing many copies",
+    "that it was disguised in a way that none of the looks undoes",
+)
+_NO_BOUND: Final = "A lead has no bound on being wrong and must not be used to accuse."
 _HEADLINES: Final = {
-    Verdict.ATTRIBUTE: "CERTIFIED: the suspect carries the row of {names}.",
-    Verdict.TAMPER: "CERTIFIED TAMPERING: the suspect carries the opposite of the row of {names}.",
-    Verdict.LEAD: "LEAD, nobody is accused: {names} beyond a threshold without a certificate.",
-    Verdict.NOTHING: "NO EVIDENCE: no station's score is beyond a threshold.",
+    Verdict.ATTRIBUTE: "CERTIFIED: {copies}.",
+    Verdict.TAMPER: "CERTIFIED TAMPERING: the reverse of {copies}.",
+    Verdict.LEAD: "LEAD, nobody is accused.",
+    Verdict.NOTHING: "NO EVIDENCE: nobody is named.",
+}
+_PLAINLY: Final = {
+    Verdict.ATTRIBUTE: "{suspect} carries {marks}.",
+    Verdict.TAMPER: "{suspect} carries the reverse of {marks}. Whoever made it knew what to reverse.",
+    Verdict.LEAD: "Something in {suspect} is unusual, but not so unusual that anybody may be named for it.",
+    Verdict.NOTHING: "Nothing in {suspect} matches any station's copy well enough to name anybody.",
 }
 
 
 def explain(case: Case, *, all_scores: bool = False) -> str:
-    """The verdict, for the operator."""
-    names = case.names or tuple(dict.fromkeys(each.station for each in case.leads))
-    lines = [_HEADLINES[case.verdict].format(names=", ".join(names))]
-    for each in case.named:
-        lines.append(f"  {_on_what(each)}")
-    for lead in case.leads:
-        lines.append(
-            f"  {lead.station}: {lead.carrier} carrier, {lead.tail} tail, "
-            f"score {_lead_score(case, lead, all_scores=all_scores)}, threshold {up(lead.threshold)}"
-        )
+    """The verdict, for the operator; the first line is its headline. Lines are as long as they come."""
+    lines = [_HEADLINES[case.verdict].format(copies=copies_of(sorted(case.names))), "", plainly(case)]
+    lines += [f"  {_on_what(each)}" for each in case.named]
+    if all_scores:
+        lines += [
+            f"  {each.station}: {each.carrier} carrier, {each.tail} tail, score {down(each.score)}, "
+            f"threshold {up(each.threshold)}"
+            for each in case.leads
+        ]
     lines += how_sure(case)
     lines += [f"  {alignment}: {reason}" for alignment, reason in case.failed]
     if case.named:
         lines += ["", "It does not prove", *(f"  - {each}." for each in NOT_PROVED)]
     lines += ["", *score_table(case, all_scores=all_scores)]
     return "\n".join(lines)
+
+
+def plainly(case: Case, suspect: str = "the suspect") -> str:
+    """What was found, in one sentence for anybody."""
+    names = sorted(case.names)
+    marks = (
+        "the secret marks of the copies that were"
+        if len(names) > 1
+        else "the secret mark of the copy that was"
+    )
+    told = f"{marks} made for {listing(names)} and for no other station" if names else ""
+    said = _PLAINLY[case.verdict].format(suspect=suspect, marks=told)
+    return said[0].upper() + said[1:] if suspect[:4] == "the " else said
+
+
+def copies_of(names: Sequence[str]) -> str:
+    """Whose copies: a headline's end."""
+    return f"{names[0]}'s copy" if len(names) == 1 else f"the copies of {listing(names)}"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
 def _on_what(named: Named) -> str:
@@ -71,13 +104,21 @@ def _read_how(alignment: str) -> str:
     return "" if alignment == IDENTITY else f" aligned by {alignment}"
 
 
+def stage_bound(case: Case, stage: int) -> Fraction:
+    """At most this is the probability that a stage names any innocent, if none was named before it.
+
+    A look has its share of the budget. Under the rule `certified` stage i has 2^-i of that, both tails and
+    all carriers together; under the rule `paper` there is one stage.
+    """
+    spent = case.investigation.budget * case.look.share
+    return spent if case.investigation.rule == "paper" else spent / 2**stage
+
+
 def _bounds(case: Case) -> list[str]:
-    """What each threshold is worth, once for each stage and carrier."""
-    stages = {(each.stage, each.carrier): each.bound for each in case.named}
+    """What the naming of each stage is worth."""
     return [
-        f"  stage {stage}, {carrier}: probability that some innocent is beyond the threshold: "
-        f"at most {chance(bound)}"
-        for (stage, carrier), bound in stages.items()
+        f"  stage {stage} names any innocent with probability at most {chance(stage_bound(case, stage))}"
+        for stage in dict.fromkeys(each.stage for each in case.named)
     ]
 
 
@@ -89,9 +130,8 @@ def how_sure(case: Case) -> list[str]:
             *_bounds(case),
             *_declared(case),
             "",
-            f"The probability that this investigation names any innocent of {stations} is at most "
-            f"{chance(case.investigation.budget)},",
-            f"if {ASSUMPTION}.",
+            f"The whole investigation names any innocent of {stations} with probability at most "
+            f"{chance(case.investigation.budget)}, if {ASSUMPTION}.",
         ]
         if case.named[-1].stage > 1:
             lines.append(
@@ -100,66 +140,74 @@ def how_sure(case: Case) -> list[str]:
             )
         return lines
     if case.verdict == Verdict.LEAD:
-        return [
-            "",
-            "A lead is where to look next. It has no bound on being wrong and must not be used to accuse.",
-        ]
+        return ["", f"Some station's score is beyond a threshold that carries no guarantee. {_NO_BOUND}"]
     return [
-        "",
         *_declared(case),
-        f"All {stations} were scored (thresholds for {chance(case.level)}). It does not mean that no copy "
-        "leaked: a mark may have been erased.",
+        "",
+        f"All {stations} were compared with it, with thresholds that any innocent passes with probability at "
+        f"most {chance(case.level)}. This clears nobody, and it does not mean that no copy leaked. It may be",
+        *(f"  - {each}." for each in NOTHING_MEANS),
     ]
 
 
 def _declared(case: Case) -> list[str]:
     """How the budget was divided, where there was more than one way to read the suspect."""
-    looks = case.investigation.looks
-    if len(looks) < 2:
+    if len(case.investigation.looks) < 2:
         return []
-    plan = ", ".join(f"{'+'.join(each.carriers)} {each.alignment} {each.share}" for each in looks)
-    return [f"  looks on record beforehand and their shares of the budget: {plan}"]
+    return [f"  looks on record beforehand and their shares of the budget: {planned_looks(case)}"]
 
 
-def score_table(case: Case, *, all_scores: bool = False) -> list[str]:
-    """Scores of the first stage of the deciding look, strongest first; of others number and range."""
-    if not case.tables:
-        return ["nothing could be read"]
-    title = "first stage" if case.look.alignment == IDENTITY else case.look.alignment
-    named = range(len(case.stations)) if all_scores else named_rows(case)
-    order = sorted(named, key=lambda i: -max(_strength(table, i) for table in case.tables))
-    others = len(case.stations) - len(order)
-    rest = f"{others} not named"
-    width = max(len(title), len(rest), *(len(case.stations[i]) for i in order), 0)
-    lines = [f"{title:<{width}}" + "".join(f"  {table.carrier:>16}" for table in case.tables)]
-    for i in order:
-        scores = "".join(f"  {down(float(table.scores[i])):>16}" for table in case.tables)
-        lines.append(f"{case.stations[i]:<{width}}{scores}")
-    if others:
-        ranges = (other_range(table, order) for table in case.tables)
-        lines.append(f"{rest:<{width}}" + "".join(f"  {f'{a:.2f} to {b:.2f}':>16}" for a, b in ranges))
-    limits = "".join(f"  {up(table.positive.threshold):>16}" for table in case.tables)
-    lines.append(f"{'threshold':<{width}}{limits}")
-    return lines
+def planned_looks(case: Case) -> str:
+    """The plan that was put on record."""
+    looks = case.investigation.looks
+    return ", ".join(f"{'+'.join(each.carriers)} {each.alignment} {each.share}" for each in looks)
 
 
-def named_rows(case: Case) -> list[int]:
-    """The rows of the stations that are named."""
-    names = set(case.names)
+def shown_tables(case: Case, *, all_scores: bool) -> tuple[CarrierTable, ...]:
+    """What may be shown of the deciding look. Which look gave a lead depends on somebody's row."""
+    return () if case.verdict == Verdict.LEAD and not all_scores else case.tables
+
+
+def shown_rows(case: Case, carrier: str, *, all_scores: bool) -> list[int]:
+    """Whose scores on a carrier may be shown: where the evidence opens the row."""
+    if all_scores:
+        return list(range(len(case.stations)))
+    names = set(case.names) if carrier in case.evidence.findings.naming_carriers else set()
     return [i for i, station in enumerate(case.stations) if station in names]
 
 
-def coarse(score: float, length: int) -> float:
-    """A score of somebody who is not named, as far as it may be shown."""
-    step = BIN * math.sqrt(length)
-    return step * round(score / step)
+def score_table(case: Case, *, all_scores: bool = False) -> list[str]:
+    """Scores of the first stage of the deciding look that may be shown, strongest first, and thresholds."""
+    if not case.tables:
+        return ["nothing could be read"]
+    others = "" if all_scores else _unsaid(case)
+    tables = shown_tables(case, all_scores=all_scores)
+    if not tables:
+        return [others]
+    title = "first stage" if case.look.alignment == IDENTITY else case.look.alignment
+    shown = [set(shown_rows(case, table.carrier, all_scores=all_scores)) for table in tables]
+    rows = sorted(set().union(*shown))
+    order = sorted(rows, key=lambda i: -max(_strength(table, i) for table in tables))
+    width = max(len(title), len("threshold"), *(len(case.stations[i]) for i in order))
+    lines = [f"{title:<{width}}" + "".join(f"  {table.carrier:>12}" for table in tables)]
+    for i in order:
+        scores = (
+            down(float(table.scores[i])) if i in who else "" for table, who in zip(tables, shown, strict=True)
+        )
+        lines.append(f"{case.stations[i]:<{width}}{''.join(f'  {score:>12}' for score in scores)}".rstrip())
+    limits = "".join(f"  {up(table.positive.threshold):>12}" for table in tables)
+    return [*lines, f"{'threshold':<{width}}{limits}", *([others] if others else [])]
 
 
-def other_range(table: CarrierTable, named: Sequence[int]) -> tuple[float, float]:
-    """Between what bounds the scores of all others lie, rounded outwards."""
-    step = BIN * math.sqrt(len(table.values))
-    others = np.delete(table.scores, list(named))
-    return step * math.floor(others.min() / step), step * math.ceil(others.max() / step)
+def _unsaid(case: Case) -> str:
+    """That there is more, for whoever may have it."""
+    count = len(case.stations) - len(case.names)
+    if case.verdict == Verdict.LEAD:
+        return "Which station that is stays with the operator (--all-scores shows it)."
+    if not count:
+        return ""
+    who = "1 other station" if count == 1 else f"{count} other stations"
+    return f"What {who} scored stays with the operator (--all-scores shows it)."
 
 
 def judge_command(case: Case, *, evidence: Path, given: Sequence[str | Path]) -> str:
@@ -178,13 +226,6 @@ def quoted(path: Path) -> str:
         for byte in os.fsencode(name)
     )
     return f"$'{''.join(spelled)}'"
-
-
-def _lead_score(case: Case, lead: Lead, *, all_scores: bool) -> str:
-    if all_scores:
-        return down(lead.score)
-    length = next(len(table.values) for table in case.tables if table.carrier == lead.carrier)
-    return f"about {coarse(float(lead.score), length):.2f}"
 
 
 def _strength(table: CarrierTable, i: int) -> float:
