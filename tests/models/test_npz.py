@@ -84,6 +84,12 @@ def test_names_that_are_paths_are_refused(name: str) -> None:
     refusal(one(npy(npy_header("'|u1'", "(1,)"), b"x"), name))
 
 
+@pytest.mark.parametrize("names", [("a.npy", "a.npy.npy"), ("a.npy.npy", "a.npy"), ("a.npy.npy",)])
+def test_names_that_numpy_reads_in_two_ways_are_refused(names: tuple[str, ...]) -> None:
+    array = npy(npy_header("'|u1'", "(1,)"), b"x")
+    assert "numpy reads such a name in two ways" in refusal(stored_zip(dict.fromkeys(names, array)))
+
+
 def test_two_arrays_of_the_same_name_are_refused() -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive, warnings.catch_warnings():

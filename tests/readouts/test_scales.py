@@ -61,7 +61,7 @@ def test_any_text_can_be_a_layers_name() -> None:
             lambda arrays: arrays | {"bn1.weight": np.full(20, np.nan, np.float32)},
             "bn1.weight: a scale that is not",
         ),
-        (lambda arrays: arrays | {"bn1.weight": np.ones((4, 5), np.float32)}, "bn1.weight: not the scale"),
+        (lambda arrays: arrays | {"bn1.weight": np.ones((4, 5), np.float32)}, "bn1.weight.: not the scale"),
     ],
 )
 def test_a_model_that_cannot_be_read_is_an_error(change, reason: str) -> None:  # noqa: ANN001

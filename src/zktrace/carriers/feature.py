@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from zktrace.carriers.last_stage import head, heads, only_convolutions, trunks
-from zktrace.errors import InputError
+from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
 from zktrace.learning.evaluation import embed
@@ -37,6 +37,7 @@ from zktrace.readouts.suspects import plain
 from zktrace.readouts.weight import Profile, check_reference, finite, less_reference
 
 LABEL: Final = "feature"
+MAX_FEATURES: Final = 1 << 24  # of all images together
 _FEATURES: Final = 512  # of a ResNet-18 of full width
 
 Build = Callable[[Arrays], ResNet]
@@ -55,6 +56,15 @@ def check_probes(probes: Images) -> None:
         )
     if not np.isfinite(probes).all():
         raise InputError("a probe has numbers that are not finite")
+
+
+def check_features(images: Images, model: ResNet) -> None:
+    """Refuse a model whose features of these images would take too much room."""
+    if len(images) * model.features > MAX_FEATURES:
+        raise LimitExceeded(
+            f"the model gives {model.features} numbers an image: of {len(images)} images, "
+            f"at most {MAX_FEATURES} are read"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +93,7 @@ class FeatureReader:
             raise InputError(
                 f"the model takes images of {model.channels} channels, the probes have {images.shape[1]}"
             )
+        check_features(images, model)
         return embed(model, images).astype(np.float64)
 
     def project_features(self, features: Floats) -> Floats:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from zktrace.carriers.feature import Build, FeatureMark, FeatureWriter, check_probes
+from zktrace.carriers.feature import Build, FeatureMark, FeatureWriter, check_features, check_probes
 from zktrace.carriers.last_stage import head, only_convolutions, trunk, trunks
 from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
@@ -86,6 +86,8 @@ def class_scores(arrays: Arrays, probes: Images, support: Support, *, build: Bui
         raise InputError(
             f"the model takes images of {model.channels} channels, the probes have {probes.shape[1]}"
         )
+    check_features(probes, model)
+    check_features(support.images, model)
     prototypes = support.means @ embed(model, support.images).astype(np.float64)
     features = embed(model, probes).astype(np.float64)
     if model.fc is not None and model.features == support.classes:

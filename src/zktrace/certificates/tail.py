@@ -139,7 +139,7 @@ def _convolve(
     jumps: NDArray[np.int64], stay: NDArray[np.float64], leap: NDArray[np.float64], window: int
 ) -> NDArray[np.float64]:
     """Weights of the sum of jumps modulo `window`; a position stays or leaps with a weight of its own."""
-    order = np.argsort(jumps)
+    order = np.argsort(jumps, kind="stable")  # equal jumps too: sums come out alike everywhere
     now, then = np.zeros(window), np.zeros(window)
     now[0] = 1.0
     reach = 1  # only now[:reach] is not zero

@@ -7,11 +7,15 @@
     queries.safetensors      output carrier: its probes, and the support that turns features into scores
     proxy.safetensors, .json the server's images that copies are trained on, where copies are trained
 
-Files come first and the record last, so a release on record is whole; one that was interrupted is made again.
+Files come first and the record last, so a release on record is whole. Of one that fails nothing is left; one
+that was killed is made again.
 All of them are for the operator alone (mode 0600): they are what a copy is told from another by.
 """
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -173,7 +177,10 @@ def make_release(
         raise Refused(f"a release {name} exists already")
     _check_carriers(carriers, profile, pool)
     folder, custody = release_folder(workspace, name), workspace.custody
-    with claimed(folder.path, busy="this release is just being made", mode=0o700):
+    with (
+        claimed(folder.path, busy="this release is just being made", mode=0o700),
+        _whole_or_gone(workspace, folder.path, name),
+    ):
         shared = _keep_shared(model, folder.shared_path)
         if pool is not None:
             folder.save_pool(pool)
@@ -194,6 +201,17 @@ def make_release(
         )
         workspace.registry.add(record)
     return record
+
+
+@contextmanager
+def _whole_or_gone(workspace: Workspace, folder: Path, name: str) -> Iterator[None]:
+    """Remove the files of a release that failed, unless it came on record after all."""
+    try:
+        yield
+    except BaseException:
+        if name not in workspace.registry.ledger().releases:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def next_name(taken: dict[str, Any]) -> str:

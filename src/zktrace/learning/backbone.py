@@ -23,9 +23,11 @@ def backbone_of(state: Mapping[str, NDArray[Any]], *, head: bool = True) -> ResN
     """
     model = _built(state, head=head)
     wanted = model.state_dict()
-    for name in wanted:
+    for name, value in wanted.items():
         if name not in state:
             raise InputError(f"the state lacks {name!r}: not a whole ResNet-{model.depth}")
+        if value.is_floating_point() and state[name].dtype.kind != "f":
+            raise InputError(f"{name!r} is of type {state[name].dtype}; turn it back into real numbers first")
         if not np.isfinite(state[name]).all():
             raise InputError(f"{name!r} has numbers that are not finite")
     load_state(model, {name: state[name] for name in wanted})

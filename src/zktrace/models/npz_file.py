@@ -57,6 +57,8 @@ def _tensor_name(member: Member, limits: Limits) -> str:
     name = member.name.removesuffix(SUFFIX)
     if "\\" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise MalformedModel(f"zip member {shown(member.name)}: not a plain relative name")
+    if name.endswith(SUFFIX):  # numpy gives x.npy for both x.npy and x.npy.npy
+        raise MalformedModel(f"zip member {shown(member.name)}: numpy reads such a name in two ways")
     check_name_length(name, limits)
     return name
 

@@ -103,6 +103,10 @@ class ModelState(Mapping[str, Array]):
         """Every tensor, in order."""
         return tuple(self._tensors.values())
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an array, which is not made for that."""
+        return self._tensors[name].shape
+
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors together."""

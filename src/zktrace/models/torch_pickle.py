@@ -109,7 +109,7 @@ class _TorchWorld:
         if function == _TENSOR_V3 and len(arguments) == 7:
             return _untyped_view(arguments)
         if function == _PARAMETER and len(arguments) == 3 and isinstance(arguments[0], View):
-            _check_hooks(arguments[2])
+            _check_training(arguments[0].tag, arguments[1], arguments[2])
             return arguments[0]
         what = shown(function.name) if isinstance(function, _Function) else "something that is not a function"
         raise MalformedModel(f"the pickle calls {what} with arguments that are not understood")
@@ -131,18 +131,18 @@ class _TorchWorld:
 
 
 def _typed_view(arguments: tuple[object, ...]) -> View:
-    storage, offset, shape, strides, _, hooks = arguments
+    storage, offset, shape, strides, gradient, hooks = arguments
     if not isinstance(storage, Storage) or storage.tag is None:
         raise MalformedModel("the pickle has a tensor without a typed storage")
-    _check_hooks(hooks)
+    _check_training(storage.tag, gradient, hooks)
     return _view(storage, storage.tag, (offset,), shape, strides)
 
 
 def _untyped_view(arguments: tuple[object, ...]) -> View:
-    storage, offset, shape, strides, _, hooks, dtype = arguments
+    storage, offset, shape, strides, gradient, hooks, dtype = arguments
     if not isinstance(storage, Storage) or storage.tag is not None or not isinstance(dtype, _ElementType):
         raise MalformedModel("the pickle has a tensor without an untyped storage or without an element type")
-    _check_hooks(hooks)
+    _check_training(dtype.tag, gradient, hooks)
     return _view(storage, dtype.tag, (offset,), shape, strides)
 
 
@@ -160,9 +160,12 @@ def _counts(value: object) -> tuple[int, ...] | None:
     return counts if len(counts) == len(value) else None
 
 
-def _check_hooks(hooks: object) -> None:
+def _check_training(tag: str, gradient: object, hooks: object) -> None:
+    """What a tensor says of its training is no part of the state, but torch must take it."""
     if hooks is not None and hooks != {}:
         raise MalformedModel("the pickle has a tensor with hooks")
+    if gradient is not False and (gradient is not True or "float" not in tag):
+        raise MalformedModel("the pickle has a tensor that cannot have the gradient it asks for")
 
 
 def _state_dict(value: object) -> dict[str, View]:

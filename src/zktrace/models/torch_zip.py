@@ -5,6 +5,7 @@ Runs in the child process (`torch_child`); nothing here or below imports numpy, 
 
 import itertools
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -18,8 +19,24 @@ from zktrace.models.zip_members import Member, read_directory, stored_members
 from zktrace.primitives.text import shown
 
 PICKLE = "data.pkl"
+VERSION = "version"
+BYTE_ORDER = "byteorder"
 
 _AGAIN = "re-save with torch.save"
+# What torch.save writes. torch finds members without regard to case and reads some that are not there by
+# default, so a member of any other name might be read by it and not by us.
+_KNOWN = re.compile(
+    r"data\.pkl|byteorder|version|data/(?:0|[1-9][0-9]*)|"
+    r"\.format_version|\.storage_alignment|\.data/serialization_id"
+)
+_VERSION = re.compile(rb"(?:[1-9]|10)\n?")  # those that torch reads
+_NUMBERS = {
+    ".format_version": re.compile(rb"[0-9]{1,9}"),
+    ".storage_alignment": re.compile(rb"[0-9]{1,9}"),
+    ".data/serialization_id": re.compile(rb"[0-9]{1,63}"),
+}
+_SHARED = 2  # tensors may share storages, but together they are at most so many times the file,
+_SPARE = 1 << 20  # and this many bytes
 # Unsigned integers as wide as an element: the bits are moved as they are.
 _FORMATS: dict[int, Literal["B", "H", "I", "Q"]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -39,7 +56,13 @@ def convert(data: memoryview, out: IO[bytes], limits: Limits) -> None:
     views = read_pickle(archive.pickle(), limits)
     check_count(len(views), limits)
     sources = [_source(name, view, archive, limits) for name, view in views.items()]
-    check_total(sum(source.layout.size for source in sources), limits)
+    total = sum(source.layout.size for source in sources)
+    check_total(total, limits)
+    if total > _SHARED * len(data) + _SPARE:
+        raise LimitExceeded(
+            f"its tensors share storages so much that {len(data)} bytes of file become {total}; "
+            "save each tensor as a clone"
+        )
     sources.sort(key=lambda source: file_order(source.layout))
     out.write(build_header(source.layout for source in sources))
     for source in sources:
@@ -56,8 +79,13 @@ class _Archive:
         self._limits = limits
         self._members = _in_one_folder(members)
         self._checked: dict[str, memoryview] = {}
-        if "byteorder" in self._members and bytes(self._get("byteorder")[:16]) != b"little":
+        if _VERSION.fullmatch(self._short(VERSION)) is None:
+            raise MalformedModel("the checkpoint is of a version that torch does not read")
+        if BYTE_ORDER in self._members and self._short(BYTE_ORDER) != b"little":
             raise MalformedModel("the checkpoint is not little-endian; re-save it on a little-endian machine")
+        for name, number in _NUMBERS.items():
+            if name in self._members and number.fullmatch(self._short(name)) is None:
+                raise MalformedModel(f"member {name!r} of the checkpoint is not a number")
 
     def pickle(self) -> bytes:
         """The pickle that describes the checkpoint."""
@@ -69,6 +97,10 @@ class _Archive:
     def storage(self, key: str) -> memoryview:
         """The bytes of a storage."""
         return self._get(f"data/{key}")
+
+    def _short(self, name: str) -> bytes:
+        """The content of a member of a few letters; longer ones are cut, and mean nothing."""
+        return bytes(self._get(name)[:64])
 
     def _get(self, name: str) -> memoryview:
         """The bytes of a member; its CRC-32 is computed once. torch can be told to write 0 instead of it."""
@@ -86,9 +118,9 @@ def _in_one_folder(members: Mapping[str, Member]) -> dict[str, Member]:
     if len(folders) != 1:
         raise MalformedModel("a torch checkpoint has exactly one folder")
     inside = {name.partition("/")[2]: member for name, member in members.items()}
-    # torch looks members up without regard to case: two names that differ in case only are one to it.
-    if len({name.lower() for name in inside}) != len(members):
-        raise MalformedModel("two members of the checkpoint have names that torch takes for the same")
+    strange = next((name for name in inside if _KNOWN.fullmatch(name) is None), None)
+    if strange is not None:
+        raise MalformedModel(f"the checkpoint has a member {shown(strange)}, which torch.save does not write")
     return inside
 
 

@@ -8,6 +8,7 @@ so nothing can inflate.
 
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zktrace.errors import LimitExceeded, MalformedModel
@@ -27,6 +28,12 @@ _ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
 _HAS_DESCRIPTOR = 1 << 3
 _UTF8 = 1 << 11
 _STORED = 0
+_NEWEST = 63  # version of the format, 6.3
+_FOLDER = 0x10  # among the attributes of DOS
+_ZIP64 = 1
+# Extra fields that say nothing about name or content: times, owners, torch's padding. Others do: 0x7075 holds
+# a name that newer readers prefer.
+_HARMLESS = frozenset((0x5455, 0x7875, 0x4246))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +131,16 @@ def _entry(data: memoryview, at: int, end: int) -> tuple[Entry, int]:
     """The directory entry at `at`, and where the next one begins."""
     if at + _CENTRAL.size > end:
         raise MalformedModel("the zip directory ends inside an entry")
-    magic, _, _, flags, method, _, _, crc, packed, size, *more = _CENTRAL.unpack_from(data, at)
-    name_size, extra_size, comment_size, disk, _, _, offset = more
+    magic, _, needs, flags, method, _, _, crc, packed, size, *more = _CENTRAL.unpack_from(data, at)
+    name_size, extra_size, comment_size, disk, _, attributes, offset = more
     name_at = at + _CENTRAL.size
     after = name_at + name_size + extra_size + comment_size
     if magic != b"PK\x01\x02" or disk or after > end:
         raise MalformedModel("the zip directory has a damaged entry")
+    if needs & 0xFF > _NEWEST or attributes & _FOLDER:  # zipfile reads no such member, torch reads nothing
+        raise MalformedModel("a zip member is marked as a folder, or needs a newer reader")
     raw_name = bytes(data[name_at : name_at + name_size])
-    extra = data[name_at + name_size : name_at + name_size + extra_size]
+    extra = _extras(data[name_at + name_size : name_at + name_size + extra_size])
     size, packed, offset = _widen(extra, (size, packed, offset))
     entry = Entry(
         name=_decode(raw_name, flags),
@@ -153,26 +162,28 @@ def _decode(raw: bytes, flags: int) -> str:
         raise MalformedModel(f"zip member {shown(ascii(raw))}: the name is not UTF-8") from error
 
 
-def _widen(extra: memoryview, values: tuple[int, ...]) -> tuple[int, ...]:
+def _widen(extra: Mapping[int, memoryview], values: tuple[int, ...]) -> tuple[int, ...]:
     """32-bit values, those that are full replaced by the 64-bit ones of the zip64 extra field."""
     if _FULL32 not in values:
         return values
-    wide = _zip64_field(extra)
+    wide = extra.get(_ZIP64, memoryview(b""))
     if len(wide) < 8 * values.count(_FULL32):
         raise MalformedModel("a zip64 extra field is missing or too short")
     numbers = iter([int.from_bytes(wide[at : at + 8], "little") for at in range(0, len(wide), 8)])
     return tuple(next(numbers) if value == _FULL32 else value for value in values)
 
 
-def _zip64_field(extra: memoryview) -> memoryview:
+def _extras(extra: memoryview) -> dict[int, memoryview]:
+    """The extra fields of a member by kind, each once and whole."""
+    found: dict[int, memoryview] = {}
     at = 0
-    while at + 4 <= len(extra):
-        kind, size = struct.unpack_from("<HH", extra, at)
-        at += 4
-        if kind == 1:
-            return extra[at : at + size]
-        at += size
-    return extra[:0]
+    while at < len(extra):
+        kind, size = struct.unpack_from("<HH", extra, at) if at + 4 <= len(extra) else (0, len(extra))
+        at += 4 + size
+        if at > len(extra) or kind in found or (kind != _ZIP64 and kind not in _HARMLESS):
+            raise MalformedModel(f"a zip member has a damaged or unknown extra field (0x{kind:04x})")
+        found[kind] = extra[at - size : at]
+    return found
 
 
 def stored_members(data: memoryview, directory: Directory, *, again: str) -> dict[str, Member]:
@@ -213,7 +224,7 @@ def _payload(data: memoryview, entry: Entry, end: int) -> memoryview:
     same_name = bytes(data[begin : begin + name_size]) == entry.raw_name
     if magic != MAGIC or flags != entry.flags or method != entry.method or not same_name:
         raise MalformedModel(f"zip member {shown(entry.name)}: its local header contradicts the directory")
-    size, packed = _widen(data[begin + name_size : start], (size, packed))
+    size, packed = _widen(_extras(data[begin + name_size : start]), (size, packed))
     later = (0, 0, 0) if flags & _HAS_DESCRIPTOR else (entry.crc, entry.size, entry.size)
     if (crc, size, packed) not in (later, (entry.crc, entry.size, entry.size)):
         raise MalformedModel(f"zip member {shown(entry.name)}: its local header contradicts the directory")

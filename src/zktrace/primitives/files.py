@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import BinaryIO
 
 from zktrace.errors import LimitExceeded, Refused
 
@@ -52,37 +53,66 @@ def write_atomic(
     replace: bool = False,
 ) -> None:
     """Write `data`, in one piece or several, to `path`, as `whole_file` does."""
-    with whole_file(path, secret=secret, replace=replace) as scratch, scratch.open("wb") as handle:
+    with whole_file(path, secret=secret, replace=replace) as handle:
         for piece in (data,) if isinstance(data, bytes) else data:
             handle.write(piece)
 
 
 @contextmanager
-def whole_file(path: Path, *, secret: bool = False, replace: bool = False) -> Iterator[Path]:
-    """A scratch file to fill; it becomes `path` if the block ends well, durable, and is gone if it does not.
+def whole_file(path: Path, *, secret: bool = False, replace: bool = False) -> Iterator[BinaryIO]:
+    """A file to fill; it becomes `path` if the block ends well, durable, and is gone if it does not.
 
     A secret file has mode 0600. Without `replace` an existing file is never touched, not even by a writer
     that runs at the same time (the name is claimed by a hard link, which fails if it exists).
+
+    Everything goes through the descriptors of the new file and its folder, which nobody can exchange:
+    whoever may write to the folder can put other names there, but gets no byte of what is written.
     """
+    if os.path.isdir(path) and not os.path.islink(path):
+        raise Refused(f"{path}: is a folder; name a file")
     if not replace and os.path.lexists(path):
         raise Refused(f"{path}: exists already (--force replaces it)")
-    scratch = path.parent / f"{_scratch_prefix(path)}{token_hex(8)}"
     try:
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o666)
-        try:
-            if secret:
-                os.fchmod(descriptor, 0o600)
-            yield scratch
-            os.fsync(descriptor)
-            _give_name(scratch, path, replace=replace)
-        finally:
-            os.close(descriptor)
-            scratch.unlink(missing_ok=True)
+        with _descriptor(path.parent, os.O_RDONLY | os.O_DIRECTORY) as folder:
+            yield from _filled(path, folder, secret=secret, replace=replace)
+            with suppress(OSError):  # the file is durable; the name too, where a folder can be synced
+                os.fsync(folder)
     except FileExistsError as error:
         raise Refused(f"{path}: exists already (--force replaces it)") from error
     except OSError as error:
         raise Refused(f"{path}: cannot be written ({_reason(error)})") from error
-    _sync_folder(path.parent)
+
+
+def _filled(path: Path, folder: int, *, secret: bool, replace: bool) -> Iterator[BinaryIO]:
+    """The scratch file of `path` in an open folder, filled by whoever takes it, then under its name."""
+    scratch = f"{_scratch_prefix(path)}{token_hex(8)}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with _descriptor(scratch, flags, mode=0o600 if secret else 0o666, folder=folder) as descriptor:
+        try:
+            if secret:
+                os.fchmod(descriptor, 0o600)
+            with open(descriptor, "wb", closefd=False) as handle:
+                yield handle
+            os.fsync(descriptor)
+            _give_name(scratch, path.name, folder=folder, own=descriptor, replace=replace)
+        except BaseException:
+            if secret:
+                os.ftruncate(descriptor, 0)  # wherever somebody moved it, nothing is in it
+            raise
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(scratch, dir_fd=folder)
+
+
+@contextmanager
+def _descriptor(
+    path: Path | str, flags: int, *, mode: int = 0o777, folder: int | None = None
+) -> Iterator[int]:
+    descriptor = os.open(path, flags, mode, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -119,23 +149,30 @@ def _scratch_prefix(path: Path) -> str:
     return f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}."
 
 
-def _give_name(scratch: Path, path: Path, *, replace: bool) -> None:
+def _give_name(scratch: str, name: str, *, folder: int, own: int, replace: bool) -> None:
+    """Let the file of the descriptor `own` have its name, and see that it is this file that has it."""
+    _check_same(scratch, folder, own)
     if replace:
-        os.replace(scratch, path)
-        return
-    try:
-        os.link(scratch, path)
-    except OSError as error:
-        if error.errno not in _NO_LINKS or os.path.lexists(path):
-            raise
-        os.replace(scratch, path)  # a file system without hard links
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the name durable too, where the folder can be opened; the file itself is."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+    else:
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            os.link(scratch, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS or _exists(name, folder):
+                raise
+            os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)  # no hard links here
+    _check_same(name, folder, own)
+
+
+def _check_same(name: str, folder: int, own: int) -> None:
+    found, wanted = os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(own)
+    if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
+        raise OSError(errno.EBUSY, "somebody exchanges files in this folder")
+
+
+def _exists(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

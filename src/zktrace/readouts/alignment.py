@@ -18,6 +18,7 @@ either sign, and scale and running deviation by h. A reader of scales must not d
 The reference is the shared model. Rows, keys and directions play no part.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.errors import InputError
+from zktrace.errors import InputError, LimitExceeded
 from zktrace.primitives.text import shown
 from zktrace.readouts.assignment import Indices, assign
 from zktrace.readouts.directions import Floats
@@ -37,6 +38,8 @@ EPSILON: Final = 1e-5  # of BatchNorm layers
 SCALED: Final = 0.1  # deviation of log |g| from which on filters count as rewritten
 QUIET: Final = 0.15  # deviation of log h that is no rewrite,
 EXPLAINED: Final = 3.0  # and more of it by so many times the sine of how far filters were trained on
+MAX_CHANNELS: Final = 4096  # of a layer,
+MAX_FILTERS: Final = 1 << 24  # and numbers in its filters
 _SWEEPS: Final = 4
 _TURNS: Final = 20  # of rows and columns
 _PARTS: Final = ("weight", "bias", "running_mean", "running_var")
@@ -137,6 +140,11 @@ def _check(given: Arrays, wanted: Arrays, convolutions: list[_Convolution]) -> N
             (wanted[f"{other.norm}.weight"] for other in convolutions if other.writes == each.reads), None
         )
         sizes = {wanted[f"{each.norm}.{part}"].shape for part in _PARTS} | {shape[:1]}
+        if math.prod(shape) > MAX_FILTERS or max(shape, default=0) > MAX_CHANNELS:
+            raise LimitExceeded(
+                f"{each.weight!r} has shape {shape}: at most {MAX_CHANNELS} channels and {MAX_FILTERS} numbers "
+                "a layer are aligned"
+            )
         if len(shape) != 4 or len(sizes) != 1 or (inputs is not None and len(inputs) != shape[1]):
             raise InputError(f"{each.weight!r} of shape {shape} does not fit the layers around it")
     last = wanted[f"{convolutions[-1].norm}.weight"]
@@ -151,18 +159,25 @@ def _names(convolutions: list[_Convolution]) -> Iterator[str]:
 
 
 class _Effective:
-    """What each convolution with its BatchNorm layer does: filters (out, in, area) and shifts (out,)."""
+    """What each convolution with its BatchNorm layer does: filters (out, in, area) and shifts (out,).
+
+    Filters are made when they are asked for: those of a whole model in float64 would be several times it.
+    """
 
     def __init__(self, state: Arrays, convolutions: list[_Convolution]) -> None:
-        self.filters: dict[str, Floats] = {}
+        self._state = state
+        self._gains: dict[str, Floats] = {}
         self.shifts: dict[str, Floats] = {}
         for each in convolutions:
             scale, shift, mean, variance = (
                 state[f"{each.norm}.{part}"].astype(np.float64) for part in _PARTS
             )
-            gain = scale / np.sqrt(variance + EPSILON)
-            self.filters[each.name] = gain[:, None, None] * _flat(state[each.weight])
-            self.shifts[each.name] = shift - gain * mean
+            self._gains[each.name] = scale / np.sqrt(variance + EPSILON)
+            self.shifts[each.name] = shift - self._gains[each.name] * mean
+
+    def filters(self, each: _Convolution) -> Floats:
+        """The filters of one convolution."""
+        return self._gains[each.name][:, None, None] * _flat(self._state[each.weight])
 
 
 def _flat(weight: NDArray[Any]) -> Floats:
@@ -218,19 +233,19 @@ class _Placing:
 
     def _written(self, each: _Convolution) -> tuple[Floats, Floats]:
         """A channel as it is written: filters and shift, the suspect's with aligned inputs."""
-        theirs = self._theirs.filters[each.name]
+        theirs = self._theirs.filters(each)
         if each.reads is not None:
             theirs = theirs[:, self._order[each.reads]] * self._factor[each.reads][:, None]
         return (
-            _rows(self._ours.filters[each.name], self._ours.shifts[each.name]),
+            _rows(self._ours.filters(each), self._ours.shifts[each.name]),
             _rows(theirs, self._theirs.shifts[each.name]),
         )
 
     def _read(self, each: _Convolution) -> tuple[Floats, Floats]:
         """A channel as it is read, by filters whose own channels are aligned."""
-        theirs = self._theirs.filters[each.name][self._order[each.writes]]
+        theirs = self._theirs.filters(each)[self._order[each.writes]]
         theirs = theirs / self._factor[each.writes][:, None, None]
-        ours = self._ours.filters[each.name]
+        ours = self._ours.filters(each)
         return ours.swapaxes(0, 1).reshape(ours.shape[1], -1), theirs.swapaxes(0, 1).reshape(
             ours.shape[1], -1
         )

@@ -19,7 +19,8 @@ from zktrace.primitives.shake import Shake
 
 Floats = NDArray[np.float64]
 
-BLOCK: Final = 256  # directions made at a time
+BLOCK: Final = 256  # directions made at a time,
+BLOCK_BYTES: Final = 1 << 25  # but at most as many as take this many bytes, or one
 _KEY_BYTES: Final = 32
 _CIPHER_BLOCK: Final = 16
 _WORD: Final = 2.0**-32
@@ -54,8 +55,13 @@ class Directions:
 
     def blocks(self) -> Iterator[tuple[int, Floats]]:
         """All directions: (index of the first, block) one block after the other."""
-        for start in range(0, self.count, BLOCK):
-            yield start, self.block(start, min(start + BLOCK, self.count))
+        return self.blocks_of(0, self.count)
+
+    def blocks_of(self, start: int, stop: int) -> Iterator[tuple[int, Floats]]:
+        """Directions start..stop-1: (index of the first, block), each of a bounded number of bytes."""
+        step = max(1, min(BLOCK, BLOCK_BYTES // (8 * self.dimension)))
+        for first in range(start, stop, step):
+            yield first, self.block(first, min(first + step, stop))
 
     def project(self, vector: Floats) -> Floats:
         """<vector, direction j> for every j, with one block in memory at a time."""

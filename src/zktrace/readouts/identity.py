@@ -48,11 +48,18 @@ class IdentityCodebook:
         made = self.directions.block(station * self.bits, (station + 1) * self.bits)
         return made if self.raw else centred(made, self.layers)
 
+    def read_block(self, station: int, arrays: Arrays) -> Floats:
+        """E_i^T gamma, of one station alone."""
+        component = self.component(arrays)
+        blocks = self.directions.blocks_of(station * self.bits, (station + 1) * self.bits)
+        return np.concatenate([block @ component for _, block in blocks])
+
     def component(self, arrays: Arrays) -> Floats:
         """The part of a model's scales that marks live in."""
-        if layer_sizes(arrays) != self.layers:
+        found = layer_sizes(arrays)
+        if found != self.layers:
             raise InputError(
-                f"the model has {len(gather(arrays))} BatchNorm scales in {len(layer_sizes(arrays))} layers, "
+                f"the model has {sum(found)} BatchNorm scales in {len(found)} layers, "
                 f"the codebook {sum(self.layers)} in {len(self.layers)}"
             )
         return gather(arrays) if self.raw else centred(gather(arrays), self.layers)
@@ -70,4 +77,4 @@ def read_component(arrays: Arrays, *, row: int, bits: int, raw: bool = False) ->
     """One station's bits of a model under whatever names it came, packed. The roster's size plays no part."""
     state = plain(arrays)
     book = IdentityCodebook(stations=row + 1, bits=bits, layers=layer_sizes(state), raw=raw)
-    return np.packbits(book.block(row) @ gather(state) > 0).tobytes()
+    return np.packbits(book.read_block(row, state) > 0).tobytes()

@@ -3,19 +3,26 @@
 A BatchNorm layer is recognised by its buffers: `<layer>.weight` is a scale if `<layer>.running_var` stands
 beside it. Layers are ordered by name with numbers compared as numbers, which for ResNets is the order of the
 network: bn1, layer1.0.bn1, layer1.0.bn2, ..., layer2.0.downsample.1, ...
+
+How many scales there are is found from shapes alone, and bounded, before any of them is read.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.errors import InputError
+from zktrace.errors import InputError, LimitExceeded
+from zktrace.models import ModelState
+from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Floats
 
 Arrays = Mapping[str, NDArray[Any]]
+
+MAX_LAYERS: Final = 4096
+MAX_SCALES: Final = 1 << 20  # a ResNet-152 has 75,712
 
 
 def scale_names(names: Iterable[str]) -> list[str]:
@@ -26,6 +33,8 @@ def scale_names(names: Iterable[str]) -> list[str]:
         for name in known
         if name.endswith(".weight") and f"{name.removesuffix('.weight')}.running_var" in known
     ]
+    if len(scales) > MAX_LAYERS:
+        raise LimitExceeded(f"{len(scales)} BatchNorm layers, at most {MAX_LAYERS} are read")
     return sorted(scales, key=lambda name: (_natural(name), name))
 
 
@@ -42,8 +51,8 @@ def gather(arrays: Arrays) -> Floats:
 
 
 def layer_sizes(arrays: Arrays) -> tuple[int, ...]:
-    """How many scales each BatchNorm layer of a state has, in the carrier's order."""
-    return tuple(len(part) for part in _parts(arrays))
+    """How many scales each BatchNorm layer of a state has, in the carrier's order. Reads none of them."""
+    return tuple(_sizes(arrays).values())
 
 
 def centred(vectors: Floats, layers: tuple[int, ...]) -> Floats:
@@ -55,13 +64,28 @@ def centred(vectors: Floats, layers: tuple[int, ...]) -> Floats:
 
 
 def _parts(arrays: Arrays) -> list[Floats]:
-    names = scale_names(arrays)
-    if not names:
-        raise InputError("the model has no BatchNorm scales to read")
+    names = list(_sizes(arrays))
     parts = [np.asarray(arrays[name], dtype=np.float64) for name in names]
     for name, part in zip(names, parts, strict=True):
-        if part.ndim != 1 or part.shape != np.shape(arrays[f"{name.removesuffix('.weight')}.running_var"]):
-            raise InputError(f"{name}: not the scale of a BatchNorm layer, its shape is {part.shape}")
         if not np.isfinite(part).all():
             raise InputError(f"{name}: a scale that is not finite")
     return parts
+
+
+def _sizes(arrays: Arrays) -> dict[str, int]:
+    """The number of scales by the name of each layer's, in the carrier's order."""
+    names = scale_names(arrays)
+    if not names:
+        raise InputError("the model has no BatchNorm scales to read")
+    shapes = {name: _shape(arrays, name) for name in names}
+    for name, shape in shapes.items():
+        if len(shape) != 1 or shape != _shape(arrays, f"{name.removesuffix('.weight')}.running_var"):
+            raise InputError(f"{shown(name)}: not the scale of a BatchNorm layer, its shape is {shape}")
+    sizes = {name: shape[0] for name, shape in shapes.items()}
+    if sum(sizes.values()) > MAX_SCALES:
+        raise LimitExceeded(f"{sum(sizes.values())} BatchNorm scales, at most {MAX_SCALES} are read")
+    return sizes
+
+
+def _shape(arrays: Arrays, name: str) -> tuple[int, ...]:
+    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])

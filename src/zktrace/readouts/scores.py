@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.errors import InputError, MalformedModel
+from zktrace.errors import InputError, LimitExceeded, MalformedModel
 from zktrace.models import Limits, ModelState, open_model
 from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Directions, Floats
@@ -34,6 +34,7 @@ SPARED: Final = 3
 RANK: Final = 6
 CLASSES_LIMIT: Final = 4096
 ROWS_LIMIT: Final = 1 << 17
+SCORES_LIMIT: Final = 1 << 24  # rows times classes
 _FULL: Final = 256  # classes up to which scores of one may be fitted by those of another
 _PULL: Final = 0.1  # of the fit towards one slope, in mean variances of a class
 _SHARED: Final = 0.3  # of the mean variance, added to each: errors are not known that well
@@ -132,12 +133,12 @@ class OutputReader:
 
     def read_scores(self, scores: NDArray[Any]) -> Floats:
         """The readout of a suspect that gave these scores."""
-        given = check_scores(scores)
-        if given.shape != (self.length, self.classes):
+        if scores.shape != (self.length, self.classes):
             raise InputError(
-                f"scores of shape {given.shape}, the release has {self.length} probes and "
+                f"scores of shape {scores.shape}, the release has {self.length} probes and "
                 f"{self.classes} classes"
             )
+        given = check_scores(scores)
         reference = self.reference.reshape(self.length, self.classes)
         difference = differences(given, reference)
         parts, values = _frames(self.seed, reference), []
@@ -198,6 +199,8 @@ def check_scores(scores: NDArray[Any]) -> Floats:
         raise InputError(
             f"scores of shape {scores.shape}: 1..{ROWS_LIMIT} rows and 2..{CLASSES_LIMIT} classes are read"
         )
+    if scores.size > SCORES_LIMIT:
+        raise LimitExceeded(f"{scores.size} scores, at most {SCORES_LIMIT} are read")
     found = scores.astype(np.float64)
     if not np.isfinite(found).all():
         raise InputError("a score is not finite")

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from zktrace.errors import InputError
 from zktrace.primitives.text import shown
-from zktrace.readouts.scales import Arrays, scale_names
+from zktrace.readouts.scales import Arrays, layer_sizes, scale_names
 
 _SHOWN: Final = 3  # names in a message
 
 
 def plain(arrays: Arrays) -> dict[str, NDArray[Any]]:
     """A suspect's arrays under plain names, its BatchNorm scales found to be finite real numbers."""
+    if scale_names(arrays):
+        layer_sizes(arrays)  # from shapes, before anything is read
     for name in scale_names(arrays):
         _check_scale(name, arrays[name])
     return {plain_name: arrays[name] for plain_name, name in plain_names(arrays).items()}

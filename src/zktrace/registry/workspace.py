@@ -8,7 +8,8 @@ releases/NAME/     a shared model and what its copies are read with
 copies/            dispatched copies
 cases/             the evidence of every investigation
 
-All folders have mode 0700: a shared model or two copies tell their reader where rows are.
+All folders, this one included, have mode 0700 and all files 0600: a shared model or two copies tell their
+reader where rows are.
 """
 
 import json
@@ -308,15 +309,16 @@ def _quoted(text: str) -> str:
 def _new_folder(root: Path) -> Iterator[None]:
     """Sole use of a folder that is empty, new, or was left by an interrupted attempt."""
     marker = root / _UNFINISHED
-    with claimed(root, busy="a workspace is just being made there"):
+    with claimed(root, busy="a workspace is just being made there", mode=0o700):
         try:
             if (root / SETTINGS).exists():
                 raise Refused(f"{root}: is a workspace already")
             found = {each.name for each in root.iterdir()}
             if found and marker.name not in found:
                 raise Refused(f"{root}: is not empty; a workspace gets a folder of its own")
+            root.chmod(0o700)  # an empty folder that was there already
             if not found:
-                marker.touch()
+                marker.touch(0o600)
         except OSError as error:
             raise Refused(f"{root}: cannot be made a workspace ({(error.strerror or '').lower()})") from error
         yield

@@ -11,7 +11,7 @@ import mmap
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -147,8 +147,8 @@ def cached(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Refused(f"{path}: cannot be written ({(error.strerror or 'unknown').lower()})") from error
-    with whole_file(path, replace=True) as scratch:
-        _build(scratch, layout, request, workers, progress)
+    with whole_file(path, replace=True) as handle:
+        _build(handle, path, layout, request, workers, progress)
     return open_cache(path, layout)
 
 
@@ -172,22 +172,22 @@ def _sha256(mapped: mmap.mmap, start: int) -> str:
     return total.hexdigest()
 
 
-def _build(path: Path, layout: Layout, request: Request, workers: int, progress: Progress | None) -> None:
-    with open(path, "r+b") as handle:
-        os.posix_fallocate(handle.fileno(), 0, layout.size)  # a full disk is noticed here
-        mapped = mmap.mmap(handle.fileno(), layout.size)
-        arrays = layout.arrays(path, mapped)
-        arrays.labels[:] = request.labels
-        arrays.stations[:] = request.stations
-        request.simulator.fill(
-            arrays.images,
-            arrays.jnr_db,
-            np.arange(layout.count, dtype=np.int64),
-            arrays.labels,
-            arrays.stations,
-            workers=workers,
-            progress=progress,
-        )
-        mapped[: layout.start] = layout.header(_sha256(mapped, layout.start))
-        mapped.flush()
-        os.fsync(handle.fileno())
+def _build(  # noqa: PLR0917
+    handle: BinaryIO, path: Path, layout: Layout, request: Request, workers: int, progress: Progress | None
+) -> None:
+    os.posix_fallocate(handle.fileno(), 0, layout.size)  # a full disk is noticed here
+    mapped = mmap.mmap(handle.fileno(), layout.size)
+    arrays = layout.arrays(path, mapped)
+    arrays.labels[:] = request.labels
+    arrays.stations[:] = request.stations
+    request.simulator.fill(
+        arrays.images,
+        arrays.jnr_db,
+        np.arange(layout.count, dtype=np.int64),
+        arrays.labels,
+        arrays.stations,
+        workers=workers,
+        progress=progress,
+    )
+    mapped[: layout.start] = layout.header(_sha256(mapped, layout.start))
+    mapped.flush()

@@ -4,8 +4,9 @@ One table, one row an entry. Triggers refuse to change or remove a row and to le
 against somebody with the owner's rights and the intent, heads are published.
 """
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -116,7 +117,10 @@ class SqlStore:
         return engine
 
     def _prepare(self) -> None:
-        """Make the tables, once."""
+        """Make the tables, once, in a file for its owner alone."""
+        if self._sqlite:
+            with suppress(OSError):  # SQLite says what is wrong
+                os.close(os.open(self._place, os.O_RDWR | os.O_CREAT, 0o600))
         with self._errors(), self._exclusive() as connection:
             if self._has_tables(connection):
                 return
