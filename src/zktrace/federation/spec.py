@@ -96,6 +96,12 @@ def load_data(spec: RunSpec) -> tuple[Dataset, Plan]:
     return dataset, plan
 
 
+def sample_counts(spec: RunSpec) -> tuple[int, ...]:
+    """The training samples of every station as the plan deals them: the weights of the average."""
+    _, plan = load_data(spec)
+    return tuple(len(shard) for shard in plan.shards())
+
+
 def build_model(spec: RunSpec, channels: int) -> ResNet:
     """The network of the preset, freshly initialised from the seed."""
     make = {18: resnet18, 34: resnet34}[spec.preset.model.depth]
