@@ -10,6 +10,7 @@
     │   │   └── MalformedEvidence
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
+    │   ├── MissingExtra          a package that is not installed, and the extra that brings it
     │   └── Refused               a file that would be overwritten, a path that is not there
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
@@ -20,6 +21,19 @@
 
 `except Error` catches all of ours and nothing else. Messages are one line, for a person.
 """
+
+from typing import Final, Self
+
+EXTRAS: Final = {  # packages outside of the light core, by the name they are imported by
+    "torch": ("PyTorch", "learn"),
+    "sklearn": ("scikit-learn", "learn"),
+    "scipy": ("SciPy", "learn"),
+    "PIL": ("Pillow", "learn"),
+    "flwr": ("Flower", "federation"),
+    "httpx": ("HTTPX", "federation"),
+    "sqlalchemy": ("SQLAlchemy", "operator"),
+    "psycopg": ("psycopg", "postgresql"),
+}
 
 
 class Error(Exception):
@@ -62,6 +76,21 @@ class LimitExceeded(InputError):
 
 class UnknownParameters(InputError):
     """A parameter set this version does not have."""
+
+
+class MissingExtra(InputError):
+    """A package that is not installed. The message says how to install the extra that brings it."""
+
+    def __init__(self, module: str, *, hint: str = "") -> None:
+        package, extra = EXTRAS[module]
+        super().__init__(f"this needs {package}: pip install 'zktrace[{extra}]'{hint}")
+        self.extra = extra
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError, *, hint: str = "") -> Self | None:
+        """The same for a failed import; None if no extra brings what is missing."""
+        module = (error.name or "").partition(".")[0]
+        return cls(module, hint=hint) if module in EXTRAS else None
 
 
 class Refused(InputError):

@@ -138,7 +138,7 @@ def test_leads_and_no_evidence_have_exit_codes_of_their_own(
     assert spoken(capsys).startswith("NO EVIDENCE")
     assert run(["trace", "../shared.safetensors"]) == 4
     spoken(capsys)
-    assert run(["trace", "../bravo.safetensors", "--uncertified", "--json"]) == 3
+    assert run(["trace", "../bravo.safetensors", "--uncertified", "--yes", "--json"]) == 3
     facts = facts_of(capsys)
     assert facts["verdict"] == "uncertified-lead"
     assert facts["named"] == []
@@ -309,7 +309,7 @@ def test_innocents_scores_are_shown_only_where_they_are_asked_for(
 def test_leads_have_names_for_the_operator_and_none_in_a_report(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["trace", "../bravo.safetensors", "--uncertified"]
+    arguments = ["trace", "../bravo.safetensors", "--uncertified", "--yes"]
     assert run([*arguments, "--report", "case.html"]) == 3
     assert "bravo: weight carrier, positive tail, score about" in spoken(capsys)
     page = Path("case.html").read_text().replace("bravo.safetensors", "")

@@ -19,6 +19,7 @@ from zktrace.cli import (
     attack,
     attribute,
     bounds,
+    cases,
     credential,
     data,
     demo,
@@ -28,11 +29,12 @@ from zktrace.cli import (
     probes,
     registry,
     report,
+    status,
     study,
     trace,
     train,
 )
-from zktrace.errors import Error, InputError
+from zktrace.errors import Error, InputError, MissingExtra
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -54,6 +56,8 @@ app.command("init")(registry.init)
 app.command("enrol")(registry.enrol)
 app.command("stations")(registry.stations)
 app.command("revoke")(registry.revoke)
+app.command("status")(status.status)
+app.command("cases")(cases.cases)
 app.command("release")(dispatch.release)
 app.command("dispatch")(dispatch.dispatch)
 app.add_typer(attack.app, name="attack")
@@ -125,11 +129,16 @@ def _translated(error: BaseException) -> tuple[Error, int]:
             return InputError("interrupted"), INTERRUPTED
         case BrokenPipeError():
             return InputError("nobody reads the output"), BROKEN_PIPE
-        case OSError():
-            return InputError(
-                f"{error.filename or 'input or output'}: {error.strerror}"
-            ), InputError.exit_code
+        case OSError() | ModuleNotFoundError() if (ours := _outer(error)) is not None:
+            return ours, ours.exit_code
         case _:
             return InputError(
                 f"internal error, {type(error).__name__}: {error} (--debug shows where)"
             ), INTERNAL
+
+
+def _outer(error: OSError | ModuleNotFoundError) -> InputError | None:
+    """What the machine lacks: a file, space on a disk, a package that an extra brings."""
+    if isinstance(error, ModuleNotFoundError):
+        return MissingExtra.of(error)
+    return InputError(f"{error.filename or 'input or output'}: {error.strerror}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zktrace.cli.output import Json, emit
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, MissingExtra, Refused
 
 if TYPE_CHECKING:
     from zktrace.credentials import PublicKey
@@ -189,7 +189,7 @@ def _need_flower() -> None:
     from importlib.util import find_spec
 
     if find_spec("flwr") is None:
-        raise InputError("--engine flower needs Flower: pip install 'zktrace[federation]'")
+        raise MissingExtra("flwr")
 
 
 def _lines(paths: list[Path]) -> tuple[str, ...]:
