@@ -12,7 +12,9 @@
     │   ├── UnknownParameters     a parameter set this version does not have
     │   ├── MissingExtra          a package that is not installed, and the extra that brings it
     │   └── Refused               a file that would be overwritten, a path that is not there
+    ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
+    ├── Interrupted               ended by Ctrl-C; the message says what is kept (exit code 130)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
         ├── InvalidProof          names the round and the check that failed
         ├── InvalidLog            a registry whose entries, order or hashes do not hold
@@ -97,8 +99,18 @@ class Refused(InputError):
     """An operation on a path that would lose something, or that has nothing to work on."""
 
 
+class WorkerDied(Error):
+    """A worker process that ended in the middle of a task: killed, or out of memory."""
+
+
 class FederationFailed(Error):
     """Processes of a federation that did not start, did not answer, or ended without a result."""
+
+
+class Interrupted(Error):
+    """A command that was ended by Ctrl-C. The message says what is kept and how to go on."""
+
+    exit_code = 130
 
 
 class Rejected(Error):

@@ -24,6 +24,7 @@ from zktrace.cli import (
     data,
     demo,
     dispatch,
+    interrupt,
     model,
     output,
     probes,
@@ -34,10 +35,10 @@ from zktrace.cli import (
     trace,
     train,
 )
+from zktrace.cli.interrupt import interrupted
 from zktrace.errors import Error, InputError, MissingExtra
 
 INTERNAL = 70
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 app = typer.Typer(
@@ -93,6 +94,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         code = app(list(arguments), prog_name="zktrace", standalone_mode=False)
+        if code == interrupt.CODE:  # all that typer makes of Ctrl-C
+            return _fail(KeyboardInterrupt(), arguments)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
@@ -108,7 +111,7 @@ def _fail(error: BaseException, arguments: Sequence[str]) -> int:
     """Say what went wrong in one line, and what the exit code is."""
     if "--debug" in arguments:
         traceback.print_exc()
-    ours, code = _translated(error)
+    ours, code = _translated(error, arguments)
     if isinstance(error, OSError) and error.filename is None:  # the output failed: write no more to it
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -117,7 +120,7 @@ def _fail(error: BaseException, arguments: Sequence[str]) -> int:
     return code
 
 
-def _translated(error: BaseException) -> tuple[Error, int]:
+def _translated(error: BaseException, arguments: Sequence[str]) -> tuple[Error, int]:
     match error:
         case Error():
             return error, error.exit_code
@@ -126,7 +129,7 @@ def _translated(error: BaseException) -> tuple[Error, int]:
                 f"{' '.join(error.format_message().split())} (see --help)"
             ), InputError.exit_code
         case KeyboardInterrupt() | click.Abort():
-            return InputError("interrupted"), INTERRUPTED
+            return interrupted(arguments), interrupt.CODE
         case BrokenPipeError():
             return InputError("nobody reads the output"), BROKEN_PIPE
         case OSError() | ModuleNotFoundError() if (ours := _outer(error)) is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.budget import check_budget, confirm_uncertified
+from zktrace.cli.files import evidence_bytes
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.status import budget_line
@@ -362,16 +363,14 @@ def judge(
     as_json: Json = False,
 ) -> None:
     """Check an accusation offline, step by step. Exit 0: upheld, 1: rejected, 2: unreadable."""
-    from zktrace.evidence.file import FILE_LIMIT
     from zktrace.judge import DEFAULT_POLICY, Policy
     from zktrace.judge import judge as examine
     from zktrace.models import open_model
-    from zktrace.primitives.files import read_bounded
     from zktrace.readouts.scores import read_matrix
     from zktrace.registry.log import Head
 
     found = examine(
-        read_bounded(evidence, limit=FILE_LIMIT),
+        evidence_bytes(evidence),
         head=Head.from_text(head.strip()),
         policy=DEFAULT_POLICY if policy is None else Policy.read(policy),
         suspect=None if suspect is None else open_model(suspect),

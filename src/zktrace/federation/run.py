@@ -1,6 +1,6 @@
 """A whole federation on disk: pre-training, rounds, and what came out.
 
-    spec.json                what makes the run what it is
+    spec.json                what makes the run what it is: preset, seed, roster
     pretraining.safetensors  checkpoint after every epoch
     rounds.safetensors       checkpoint after every round
     log.jsonl                one line a round
@@ -230,6 +230,7 @@ def _result(spec: RunSpec, initial: State, state: State, log: list[dict[str, Any
         "dataset": dataset.note,
         "rounds": len(log),
         "marked": spec.marked,
+        "stations": list(spec.names),
         "accuracy": score.mean,
         "accuracy_half_width": score.half_width,
         "marks": None if marks is None else asdict(marks),

@@ -25,6 +25,7 @@ class RunSpec:
     preset: Preset
     seed: int
     words: tuple[bytes, ...]  # packed codewords in the order of the roster; none: no marks
+    names: tuple[str, ...] = ()  # of the stations, in the same order; none: they are numbered
     cifar10: Path | None = None
     cache: Path | None = None
 
@@ -33,6 +34,10 @@ class RunSpec:
             raise InputError(
                 f"{len(self.words)} codewords for {self.preset.federation.clients} stations: one for each"
             )
+        if self.names and len(self.names) != self.preset.federation.clients:
+            raise InputError(f"{len(self.names)} names for {self.preset.federation.clients} stations")
+        if len(set(self.names)) != len(self.names):
+            raise InputError("two stations of a roster have the same name")
 
     @property
     def marked(self) -> bool:
@@ -59,6 +64,7 @@ class RunSpec:
             "preset": self.preset.as_dict(),
             "seed": self.seed,
             "words": hashlib.sha256(b"".join(self.words)).hexdigest(),
+            **({"stations": list(self.names)} if self.names else {}),
         }
 
     def digest(self) -> str:

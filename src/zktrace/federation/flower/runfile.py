@@ -5,6 +5,7 @@ JSON, a few kilobytes:
     version  zkt-run-v1
     preset   TOML text
     seed     decides everything that is random
+    stations their names, in the order of the roster; none: they are numbered
     words    the stations' codewords in hexadecimal, in the order of the roster; none: no marks
     nodes    the stations' node keys (lines of OpenSSH), in the same order; none: nodes are believed
 
@@ -27,7 +28,7 @@ from zktrace.learning.presets import Preset, parse_preset
 from zktrace.primitives.files import read_bounded, write_atomic
 
 VERSION: Final = "zkt-run-v1"
-_KEYS: Final = {"version", "preset", "seed", "words", "nodes"}
+_KEYS: Final = {"version", "preset", "seed", "stations", "words", "nodes"}
 _LARGEST: Final = 1 << 26
 
 
@@ -51,6 +52,7 @@ class RunFile:
             "version": VERSION,
             "preset": preset_toml(self.spec.preset),
             "seed": self.spec.seed,
+            "stations": list(self.spec.names),
             "words": [word.hex() for word in self.spec.words],
             "nodes": list(self.nodes),
         }
@@ -85,7 +87,9 @@ def parse_run_file(data: bytes, *, source: str) -> RunFile:
     words = tuple(_word(source, each, preset.marks.bits) for each in _texts(source, content, "words"))
     try:
         return RunFile(
-            spec=RunSpec(preset=preset, seed=seed, words=words),
+            spec=RunSpec(
+                preset=preset, seed=seed, words=words, names=tuple(_texts(source, content, "stations"))
+            ),
             nodes=tuple(_texts(source, content, "nodes")),
         )
     except InputError as error:
