@@ -47,29 +47,34 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a traceback must never print keys
 )
-app.add_typer(credential.app, name="credential")
-app.add_typer(model.app, name="model")
-app.add_typer(bounds.app, name="bounds")
-app.add_typer(data.app, name="data")
-app.add_typer(registry.log, name="log")
-app.add_typer(registry.app, name="registry")
-app.command("init")(registry.init)
-app.command("enrol")(registry.enrol)
-app.command("stations")(registry.stations)
-app.command("revoke")(registry.revoke)
-app.command("status")(status.status)
-app.command("cases")(cases.cases)
-app.command("release")(dispatch.release)
-app.command("dispatch")(dispatch.dispatch)
-app.add_typer(attack.app, name="attack")
-app.add_typer(probes.app, name="probes")
-app.command("attribute")(attribute.attribute)
-app.command("train")(train.train)
-app.command("report")(report.report)
-app.command("trace")(trace.trace)
-app.command("judge")(trace.judge)
-app.add_typer(study.app, name="study")
-app.command("demo")(demo.demo)
+STATION = "For a station"
+OPERATOR = "For the operator"
+JUDGE = "For a judge"
+RESEARCHER = "For a researcher"
+
+app.add_typer(credential.app, name="credential", rich_help_panel=STATION)
+app.add_typer(model.app, name="model", rich_help_panel=JUDGE)
+app.add_typer(bounds.app, name="bounds", rich_help_panel=JUDGE)
+app.add_typer(data.app, name="data", rich_help_panel=RESEARCHER)
+app.add_typer(registry.log, name="log", rich_help_panel=OPERATOR)
+app.add_typer(registry.app, name="registry", rich_help_panel=OPERATOR)
+app.command("init", rich_help_panel=OPERATOR)(registry.init)
+app.command("enrol", rich_help_panel=OPERATOR)(registry.enrol)
+app.command("stations", rich_help_panel=OPERATOR)(registry.stations)
+app.command("revoke", rich_help_panel=OPERATOR)(registry.revoke)
+app.command("status", rich_help_panel=OPERATOR)(status.status)
+app.command("cases", rich_help_panel=OPERATOR)(cases.cases)
+app.command("release", rich_help_panel=OPERATOR)(dispatch.release)
+app.command("dispatch", rich_help_panel=OPERATOR)(dispatch.dispatch)
+app.add_typer(attack.app, name="attack", rich_help_panel=RESEARCHER)
+app.add_typer(probes.app, name="probes", rich_help_panel=OPERATOR)
+app.command("attribute", rich_help_panel=OPERATOR)(attribute.attribute)
+app.command("train", rich_help_panel=OPERATOR)(train.train)
+app.command("report", rich_help_panel=OPERATOR)(report.report)
+app.command("trace", rich_help_panel=OPERATOR)(trace.trace)
+app.command("judge", rich_help_panel=JUDGE)(trace.judge)
+app.add_typer(study.app, name="study", rich_help_panel=RESEARCHER)
+app.command("demo", rich_help_panel=RESEARCHER)(demo.demo)
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,12 +5,19 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import Annotated, Final
 
 import typer
 
 from zktrace.errors import Error, EvidenceRejected, InvalidProof, Refused
 from zktrace.primitives.text import one_line
+
+WIDTH: Final = 80  # columns of a terminal that does not say
+COMMAND: Final = "check it: "  # begins a line with a command
+VERDICTS: Final = ("CERTIFIED", "LEAD", "NO EVIDENCE", "upheld: ")  # begin a line with a verdict
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
 
@@ -18,8 +25,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable J
 def say(text: str) -> None:
     """Lines for a person. What cannot be printed (a file name may hold anything) is escaped."""
     lines = (one_line(line, limit=10_000) for line in text.split("\n"))
+    if sys.stdout.isatty():
+        width = get_terminal_size((WIDTH, 24)).columns
+        lines = (piece for line in lines for piece in on_terminal(line, width=width))
     encoding = sys.stdout.encoding or "ascii"
     sys.stdout.write("\n".join(lines).encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def on_terminal(line: str, *, width: int = WIDTH) -> list[str]:
+    """A line as a terminal of `width` columns shows it: cut between words, a verdict in bold.
+
+    A command to be copied stays whole.
+    """
+    if len(line) <= width or line.startswith(COMMAND):
+        pieces = [line]
+    else:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        pieces = wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [line]
+    return [f"{_BOLD}{piece}{_PLAIN}" for piece in pieces] if line.startswith(VERDICTS) else pieces
 
 
 def emit(facts: Mapping[str, object], *, as_json: bool, text: str) -> None:
