@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -10,8 +11,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 from dispatch.small import operator
 from federation import small
 from zktrace.cli.app import run
-from zktrace.errors import InputError
+from zktrace.errors import InputError, MalformedFile
 from zktrace.federation.flower.runfile import RunFile, parse_run_file, preset_toml
+from zktrace.models import open_model
+from zktrace.readouts.identity import read_component
 from zktrace.readouts.runs import RunFacts
 from zktrace.registry.records import Revocation
 from zktrace.registry.roster import roster
@@ -44,7 +47,7 @@ def here(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_run_has_the_stations_of_the_registry(here: Path) -> None:
     spec = json.loads(Path("run/spec.json").read_text())
-    assert spec["stations"] == ["kiel", "munich", "berlin"]
+    assert (spec["stations"], spec["rows"]) == (["kiel", "munich", "berlin"], [0, 2, 3])
     assert spec["preset"]["federation"]["clients"] == 3
     assert spec["preset"]["marks"]["bits"] == 128
     assert json.loads(Path("run/result.json").read_text())["stations"] == spec["stations"]
@@ -66,6 +69,21 @@ def test_attribution_by_the_registry(here: Path, capsys: pytest.CaptureFixture[s
     assert (facts["bits"], facts["warnings"]) == (128, [])
     result = json.loads(Path("run/result.json").read_text())
     assert facts["self_agreement"] == pytest.approx(result["marks"]["self_agreement"])
+
+
+def test_a_station_is_marked_in_the_block_of_its_row(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `credential component --station` reads, which knows nothing of the run."""
+    assert run(["attribute", "run/model.safetensors", "--workspace", "op", "--json"]) == 0
+    agreement = {
+        each["station"]: each["agreement"] for each in json.loads(capsys.readouterr().out)["stations"]
+    }
+    ledger = Workspace.open(Path("op")).registry.ledger()
+    state = open_model("run/model.safetensors")
+    for name in ("munich", "berlin"):
+        enrolment = ledger.station(name).enrolment
+        read = np.frombuffer(read_component(state, row=enrolment.row, bits=128), np.uint8)
+        wrong = np.bitwise_count(read ^ np.frombuffer(enrolment.codeword, np.uint8)).sum()
+        assert agreement[name] == pytest.approx(1 - wrong / 128)
 
 
 def test_a_station_that_is_revoked_later_stays_in_the_roster_of_its_run(
@@ -132,8 +150,14 @@ def test_what_contradicts_itself_is_one_line(
 
 def test_a_run_file_carries_the_names(here: Path) -> None:
     base = small.spec()
-    named = RunFile(spec=small.replace(base, names=("a", "b", "c")))
-    assert parse_run_file(named.to_bytes(), source="x").spec.names == ("a", "b", "c")
+    named = RunFile(spec=small.replace(base, names=("a", "b", "c"), rows=(0, 5, 2)))
+    assert parse_run_file(named.to_bytes(), source="x").spec == named.spec
+    with pytest.raises(InputError, match="2 rows for 3 stations"):
+        small.replace(base, rows=(0, 5))
+    for rows in ([-1, 0, 1], [1 << 30, 0, 1], ["0", 1, 2], 7):
+        broken = json.dumps(json.loads(named.to_bytes()) | {"rows": rows}).encode()
+        with pytest.raises(MalformedFile, match="rows must be a list of whole numbers"):
+            parse_run_file(broken, source="x")
     assert named.spec.digest() != base.digest()
     with pytest.raises(InputError, match="2 names for 3 stations"):
         small.replace(base, names=("a", "b"))

@@ -14,6 +14,7 @@ from zktrace.errors import InputError
 if TYPE_CHECKING:
     from zktrace.credentials import PublicKey
     from zktrace.readouts.runs import RunFacts
+    from zktrace.registry.roster import Roster
     from zktrace.report.attribution import AttributionReport
 
 _SHADES = ((0.95, "██"), (0.8, "▓▓"), (0.7, "▒▒"), (0.6, "░░"), (0.0, "· "))
@@ -57,10 +58,17 @@ def attribute(
     if report is not None:
         check_free(report, force=force)
     run = RunFacts.beside(model)
-    names, keys, length = _stations(run, public or [], workspace, bits)
-    warnings = _check_run(run, keys, length, raw=raw)
+    who = _stations(run, public or [], workspace, bits)
+    length = who.bits
+    warnings = _check_run(run, who.keys, length, raw=raw)
     found = read_attribution(
-        model, names, keys, bits=length, seed=seed.encode(), raw=raw or (run is not None and run.raw)
+        model,
+        who.names,
+        who.keys,
+        bits=length,
+        rows=who.rows,
+        seed=seed.encode(),
+        raw=raw or (run is not None and run.raw),
     )
     facts: dict[str, object] = {"ok": True, **found.as_dict(), "bits": length, "warnings": warnings}
     text = _table(found) + _map(found) + "".join(f"\nwarning: {each}" for each in warnings)
@@ -73,20 +81,25 @@ def attribute(
 
 def _stations(
     run: "RunFacts | None", public: list[Path], workspace: Path | None, bits: int | None
-) -> "tuple[tuple[str, ...], tuple[PublicKey, ...], int]":
-    """Names, keys and codeword length: the registry's, or those of the files."""
+) -> "Roster":
+    """Names, keys, rows and codeword length: the registry's, or those of the files."""
+    from zktrace.registry.roster import Roster, roster
+
     if (workspace is not None) == bool(public):
         raise InputError("whose codewords? Give --workspace, or --public twice or more")
     if workspace is None:
-        length = bits or (_BITS if run is None else run.bits)
-        return tuple(path.stem for path in public), tuple(public_key(path) for path in public), length
+        return Roster(
+            names=tuple(path.stem for path in public),
+            keys=tuple(public_key(path) for path in public),
+            rows=() if run is None or len(run.rows) != len(public) else run.rows,
+            bits=bits or (_BITS if run is None else run.bits),
+        )
     from zktrace.cli.registry import workspace_at
-    from zktrace.registry.roster import roster
 
     found = roster(workspace_at(workspace).registry.ledger(), run.stations or None if run else None)
     if bits not in (None, found.bits):
         raise InputError(f"codewords of this registry have {found.bits} bits, not {bits}")
-    return found.names, found.keys, found.bits
+    return found
 
 
 def _check_run(run: "RunFacts | None", keys: "Sequence[PublicKey]", bits: int, *, raw: bool) -> list[str]:
@@ -109,6 +122,7 @@ def read_attribution(
     keys: "Sequence[PublicKey]",
     *,
     bits: int,
+    rows: tuple[int, ...] = (),
     seed: bytes = b"",
     raw: bool = False,
 ) -> "AttributionReport":
@@ -127,7 +141,12 @@ def read_attribution(
     packed = np.array([list(key.codeword(bits)) for key in keys], dtype=np.uint8)
     words = np.unpackbits(packed, axis=1, count=bits)
     book = IdentityCodebook(
-        stations=len(keys), bits=bits, layers=layer_sizes(arrays), raw=raw, seed=seed or DEFAULT_SEED
+        stations=len(keys),
+        bits=bits,
+        layers=layer_sizes(arrays),
+        raw=raw,
+        seed=seed or DEFAULT_SEED,
+        rows=rows,
     )
     extracted = book.extract(arrays)
     matrix, check = agreement(extracted, words), radius_check(extracted, words)

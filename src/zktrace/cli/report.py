@@ -51,7 +51,8 @@ def _with_agreement(run: "TrainingReport", folder: Path) -> "TrainingReport":
     try:
         keys = [public_key(path) for path in paths]
         bits, raw = int(marks["bits"]), bool(marks.get("raw", True))
-        found = read_attribution(model, run.stations, keys, bits=bits, raw=raw)
+        rows = tuple(int(each) for each in run.spec.get("rows", ()))
+        found = read_attribution(model, run.stations, keys, bits=bits, rows=rows, raw=raw)
     except (Error, TypeError, ValueError):
         return run  # the rest of the report is still worth having
     return replace(run, agreement=found.matrix)

@@ -98,11 +98,12 @@ def train(
     if unmarked:
         chosen = replace(chosen, marks=replace(chosen.marks, lambda_wm=0.0))
     names: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
     if workspace is not None:
         if public:
             raise InputError("--workspace knows the stations' keys: leave --public out")
         chosen, enrolled = _enrolled(chosen, workspace)
-        names, keys = enrolled.names, list(enrolled.keys)
+        names, rows, keys = enrolled.names, enrolled.rows, list(enrolled.keys)
     elif public:
         keys = [public_key(path) for path in public]
     else:
@@ -114,6 +115,7 @@ def train(
         seed=seed,
         words=tuple(key.codeword(chosen.marks.bits) for key in keys),
         names=names,
+        rows=rows,
         cifar10=cifar10,
         cache=default_folder(),
     )

@@ -26,6 +26,7 @@ class RunSpec:
     seed: int
     words: tuple[bytes, ...]  # packed codewords in the order of the roster; none: no marks
     names: tuple[str, ...] = ()  # of the stations, in the same order; none: they are numbered
+    rows: tuple[int, ...] = ()  # in the registry: their blocks of the codebook; none: 0, 1, 2 ...
     cifar10: Path | None = None
     cache: Path | None = None
 
@@ -38,6 +39,8 @@ class RunSpec:
             raise InputError(f"{len(self.names)} names for {self.preset.federation.clients} stations")
         if len(set(self.names)) != len(self.names):
             raise InputError("two stations of a roster have the same name")
+        if self.rows and len(self.rows) != self.preset.federation.clients:
+            raise InputError(f"{len(self.rows)} rows for {self.preset.federation.clients} stations")
 
     @property
     def marked(self) -> bool:
@@ -52,7 +55,9 @@ class RunSpec:
     def codebook(self, layers: tuple[int, ...]) -> IdentityCodebook:
         """The public directions of all stations, for a network with such BatchNorm layers."""
         marks = self.preset.marks
-        return IdentityCodebook(stations=len(self.words), bits=marks.bits, layers=layers, raw=marks.raw)
+        return IdentityCodebook(
+            stations=len(self.words), bits=marks.bits, layers=layers, raw=marks.raw, rows=self.rows
+        )
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator of its own for every purpose, the same on every engine."""
@@ -65,6 +70,7 @@ class RunSpec:
             "seed": self.seed,
             "words": hashlib.sha256(b"".join(self.words)).hexdigest(),
             **({"stations": list(self.names)} if self.names else {}),
+            **({"rows": list(self.rows)} if self.rows else {}),
         }
 
     def digest(self) -> str:

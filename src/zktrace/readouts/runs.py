@@ -22,6 +22,7 @@ class RunFacts:
 
     spec: Path
     stations: tuple[str, ...]  # names in the order of the roster; none: it had only numbers
+    rows: tuple[int, ...]  # of the registry, their blocks of the codebook; none: 0, 1, 2 ...
     clients: int
     bits: int  # of a codeword
     raw: bool
@@ -43,12 +44,13 @@ class RunFacts:
     @classmethod
     def _read(cls, path: Path, found: dict[str, Any]) -> Self:
         marks, federation = found["preset"]["marks"], found["preset"]["federation"]
-        stations = found.get("stations", [])
+        stations, rows = found.get("stations", []), found.get("rows", [])
         if not all(isinstance(each, str) for each in stations) or len(stations) > _NAMES_LIMIT:
             raise ValueError("names are texts")
         return cls(
             spec=path,
             stations=tuple(stations),
+            rows=tuple(int(each) for each in rows),
             clients=int(federation["clients"]),
             bits=int(marks["bits"]),
             raw=bool(marks["raw"]),

@@ -13,6 +13,7 @@ class Roster:
     """Stations in the order of their rows."""
 
     names: tuple[str, ...]
+    rows: tuple[int, ...]  # their blocks of the public codebook, too
     keys: tuple[PublicKey, ...]
     bits: int  # of an identity codeword
 
@@ -26,6 +27,7 @@ def roster(ledger: Ledger, names: Sequence[str] | None = None) -> Roster:
         raise Refused("nobody is enrolled, or everybody is revoked: there is no roster")
     return Roster(
         names=tuple(chosen),
+        rows=tuple(ledger.station(name).enrolment.row for name in chosen),
         keys=tuple(PublicKey.from_bytes(ledger.station(name).enrolment.public_key) for name in chosen),
         bits=ledger.setup.identity_bits,
     )
