@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Where CPU builds of PyTorch are. On Linux plain pip takes one for CUDA, which is gigabytes and does no more here.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 export OMP_NUM_THREADS ?= 1
 
@@ -32,12 +34,25 @@ $(VENV)/bin/python:
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.learn: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "installing zktrace with PyTorch (once, a minute or two)"
-	@$(PIP) -e '.[learn]'
+# Plain pip, if what it would take needs no CUDA; else the build of TORCH_INDEX; else what there is.
+$(VENV)/.torch: constraints.txt | $(VENV)/bin/python
+	@if ! $(PIP) --dry-run --report - torch 2>/dev/null | grep -q '"name": "nvidia'; then \
+		echo "downloading PyTorch, a CPU build (about 200 MB, once)"; \
+		$(PIP) torch; \
+	elif echo "downloading PyTorch, the CPU build of $(TORCH_INDEX) (about 200 MB, once)" && \
+		$(PIP) --no-deps --retries 1 --timeout 15 --index-url $(TORCH_INDEX) torch 2>/dev/null; then :; \
+	else \
+		echo "there it cannot be had: downloading PyTorch for CUDA (several GB, once); ^C stops it"; \
+		$(PIP) torch; \
+	fi
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "installing zktrace with its test tools (once, a minute or two)"
-	@$(PIP) -e '.[learn,federation,dev]'
+$(VENV)/.learn: pyproject.toml constraints.txt $(VENV)/.torch
+	@echo "downloading what zktrace needs beside it (about 100 MB, once)"
+	@$(PIP) -e '.[learn,operator]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.torch
+	@echo "downloading what zktrace and its tests need beside it (about 200 MB, once)"
+	@$(PIP) -e '.[learn,federation,operator,dev]'
 	@touch $@ $(VENV)/.learn

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "zktrace"
 LIGHT = (
     "errors",
     "primitives",
+    "derivation",
     "credentials",
     "codes",
     "certificates",
@@ -34,6 +35,7 @@ ONLY = {
     "judge": {
         "errors",
         "primitives",
+        "derivation",
         "credentials",
         "codes",
         "certificates",

@@ -10,10 +10,13 @@
     │   │   └── MalformedEvidence
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
+    │   ├── MissingExtra          a package that is not installed, and the extra that brings it
     │   ├── CannotTell            what was handed in decides neither way
     │   ├── WeakParameters        a parameter set for tests or reproduction, where a strong one is due
     │   └── Refused               a file that would be overwritten, a path that is not there
+    ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
+    ├── Interrupted               ended by Ctrl-C; the message says what is kept (exit code 130)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
         ├── InvalidProof          names the round and the check that failed
         ├── InvalidLog            a registry whose entries, order or hashes do not hold
@@ -22,6 +25,19 @@
 
 `except Error` catches all of ours and nothing else. Messages are one line, for a person.
 """
+
+from typing import Final, Self
+
+EXTRAS: Final = {  # packages outside of the light core, by the name they are imported by
+    "torch": ("PyTorch", "learn"),
+    "sklearn": ("scikit-learn", "learn"),
+    "scipy": ("SciPy", "learn"),
+    "PIL": ("Pillow", "learn"),
+    "flwr": ("Flower", "federation"),
+    "httpx": ("HTTPX", "federation"),
+    "sqlalchemy": ("SQLAlchemy", "operator"),
+    "psycopg": ("psycopg", "postgresql"),
+}
 
 
 class Error(Exception):
@@ -74,12 +90,37 @@ class WeakParameters(InputError):
     """A parameter set for tests or reproduction, where nobody said that such a one will do."""
 
 
+class MissingExtra(InputError):
+    """A package that is not installed. The message says how to install the extra that brings it."""
+
+    def __init__(self, module: str, *, hint: str = "") -> None:
+        package, extra = EXTRAS[module]
+        super().__init__(f"this needs {package}: pip install 'zktrace[{extra}]'{hint}")
+        self.extra = extra
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError, *, hint: str = "") -> Self | None:
+        """The same for a failed import; None if no extra brings what is missing."""
+        module = (error.name or "").partition(".")[0]
+        return cls(module, hint=hint) if module in EXTRAS else None
+
+
 class Refused(InputError):
     """An operation on a path that would lose something, or that has nothing to work on."""
 
 
+class WorkerDied(Error):
+    """A worker process that ended in the middle of a task: killed, or out of memory."""
+
+
 class FederationFailed(Error):
     """Processes of a federation that did not start, did not answer, or ended without a result."""
+
+
+class Interrupted(Error):
+    """A command that was ended by Ctrl-C. The message says what is kept and how to go on."""
+
+    exit_code = 130
 
 
 class Rejected(Error):

@@ -1,4 +1,4 @@
-"""Model files of up to 100 MB that ask for far more memory than they have bytes. Their data is sparse zeros."""
+"""Model files of up to 100 MB that ask for far more memory than they have bytes: sparse zeros."""
 
 import struct
 import zipfile

@@ -99,7 +99,10 @@ def test_neither_reading_nor_drawing_needs_torch(here: Path) -> None:
         (["model.safetensors", *public("alpha")], "at least two stations"),
         (["missing", *public("alpha", "bravo")], "cannot be read"),
         (["plain.safetensors", *public("alpha", "bravo")], "no BatchNorm scales"),
-        (["model.safetensors", "--public", "alpha.key", "--public", "bravo.pub"], "public key"),
+        (
+            ["model.safetensors", "--public", "alpha.key", "--public", "bravo.pub"],
+            "a secret key, where a public one belongs",
+        ),
     ],
 )
 def test_bad_input_is_one_line(

@@ -131,7 +131,7 @@ def test_leads_and_no_evidence_have_exit_codes_of_their_own(
     assert spoken(capsys).startswith("NO EVIDENCE")
     assert run(["trace", "../shared.safetensors"]) == 4
     spoken(capsys)
-    assert run(["trace", "../bravo.safetensors", "--uncertified", "--json"]) == 3
+    assert run(["trace", "../bravo.safetensors", "--uncertified", "--yes", "--json"]) == 3
     facts = facts_of(capsys)
     assert facts["verdict"] == "uncertified-lead"
     assert facts["named"] == []
@@ -300,7 +300,7 @@ def test_leads_are_kept_for_the_operator_and_told_nowhere(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_model(here / "found.safetensors", open_model(here / "bravo.safetensors"))
-    arguments = ["trace", "../found.safetensors", "--uncertified"]
+    arguments = ["trace", "../found.safetensors", "--uncertified", "--yes"]
     assert run([*arguments, "--report", "case.html"]) == 3
     text, page = spoken(capsys), Path("case.html").read_text()
     assert not any(name in text or name in page for name in STATIONS)

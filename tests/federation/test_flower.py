@@ -36,7 +36,7 @@ from zktrace.federation.flower.runfile import (
 from zktrace.federation.flower.superlink import SuperLink
 from zktrace.federation.run import run
 from zktrace.federation.server import conclude
-from zktrace.federation.spec import RunSpec, State
+from zktrace.federation.spec import RunSpec, State, sample_counts
 from zktrace.federation.workers import single_threaded, worker_engine
 from zktrace.learning.presets import NAMES, load_preset, parse_preset
 from zktrace.learning.states import state_of
@@ -169,7 +169,7 @@ def test_each_station_can_be_handed_a_state_of_its_own(
 def reasons(spec: RunSpec, grid: InProcessGrid, shared: State, **options: object) -> dict[int, str]:
     """Who is absent from the first round, and why; the others trained."""
     answers = flower_engine(spec, grid, **{"patience": QUICK} | options)(0, ASKED, shared)
-    _, report = conclude(spec, 0, shared, ASKED, answers)
+    _, report = conclude(spec, 0, shared, ASKED, answers, counts=sample_counts(spec))
     assert set(report.trained) | set(report.absent) == set(ASKED)
     assert not report.excluded
     return dict(report.absent)
@@ -338,15 +338,17 @@ def test_whatever_a_node_sends_is_its_own_loss(
     assert "\n" not in found[1]
 
 
-def test_an_update_of_another_round_or_architecture_is_excluded(
+def test_an_update_of_another_round_architecture_or_weight_is_excluded(
     spec: RunSpec, configs: list[dict[str, str | int]], shared: State
 ) -> None:
+    counts = sample_counts(spec)
     for forge, reason in (
         (with_update(round=1), "an update of round 2, not of round 1"),
         (with_state(Array(np.zeros(3, np.float32))), "another architecture"),
+        (with_update(samples=1 << 62), f"claims {1 << 62} samples, the roster says {counts[1]}"),
     ):
         engine = flower_engine(spec, InProcessGrid(lying(forge), configs), patience=QUICK)
-        _, report = conclude(spec, 0, shared, ASKED, engine(0, ASKED, shared))
+        _, report = conclude(spec, 0, shared, ASKED, engine(0, ASKED, shared), counts=counts)
         assert report.trained == (0, 2)
         assert reason in report.excluded[1]
 

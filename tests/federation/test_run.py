@@ -20,7 +20,7 @@ from zktrace.federation import run as run_module
 from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.run import read_marks, run
 from zktrace.federation.server import RoundReport
-from zktrace.federation.spec import RunSpec, State, load_data
+from zktrace.federation.spec import RunSpec, State, load_data, sample_counts
 from zktrace.federation.workers import worker_engine
 from zktrace.models import model_digest, open_model
 
@@ -166,6 +166,29 @@ def test_each_station_can_be_handed_a_state_of_its_own() -> None:
     assert all(isinstance(answer, Update) for answer in answers)
     first, second = (answer.state["bn1.weight"].mean() for answer in answers if isinstance(answer, Update))
     assert second - first > 1
+
+
+def test_a_claimed_sample_count_does_not_own_the_average(tmp_path: Path) -> None:
+    """Station 2 sends poison and says it has seen 2^62 samples: the run ends as if it had sent nothing."""
+    spec = small.spec(small.preset(rounds=1))
+    counts = sample_counts(spec)
+    assert counts == tuple(len(load_data(spec)[1].shard(station)) for station in range(3))
+
+    def silenced(answer: Update | Absence) -> Update | Absence:
+        return Absence(station=2, round=0, reason="silent") if answer.station == 2 else answer
+
+    def poisoned(answer: Update | Absence) -> Update | Absence:
+        if answer.station != 2 or isinstance(answer, Absence):
+            return answer
+        state = answer.state | {"bn1.weight": answer.state["bn1.weight"] - np.float32(77)}
+        return replace(answer, state=state, samples=1 << 62)
+
+    for name, change in (("silent", silenced), ("poisoned", poisoned)):
+        with worker_engine(spec, workers=0) as engine:
+            run(spec, tmp_path / name, lambda *asked, e=engine, c=change: [c(each) for each in e(*asked)])
+    assert digest(tmp_path / "silent") == digest(tmp_path / "poisoned")
+    line = json.loads((tmp_path / "poisoned" / "log.jsonl").read_text())
+    assert line["excluded"] == {"2": f"claims {1 << 62} samples, the roster says {counts[2]}"}
 
 
 def test_a_station_without_enough_classes_sits_out_and_says_why(tmp_path: Path) -> None:

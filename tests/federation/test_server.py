@@ -15,6 +15,7 @@ from zktrace.federation.spec import State
 from zktrace.learning.training import EpisodicReport
 
 SPEC = small.spec()
+EQUAL = (1, 1, 1)
 BEFORE: State = {"w": np.zeros(3, np.float32), "n": np.array(5)}
 
 
@@ -24,9 +25,9 @@ def update(station: int, value: float, *, samples: int = 1, number: int = 0, **s
     return Update(station=station, round=number, state=filled, samples=samples, report=report)
 
 
-def test_the_next_state_is_the_weighted_mean() -> None:
+def test_the_next_state_is_the_mean_weighted_by_the_roster() -> None:
     answers = [update(0, 1.0, samples=1), update(2, 4.0, samples=3), update(1, 2.0, samples=4)]
-    state, report = conclude(SPEC, 0, BEFORE, (0, 1, 2), answers)
+    state, report = conclude(SPEC, 0, BEFORE, (0, 1, 2), answers, counts=(1, 4, 3))
     assert state["w"].tolist() == [(1 * 1 + 4 * 3 + 2 * 4) / 8] * 3
     assert state["w"].dtype == np.float32
     assert (state["n"].dtype, int(state["n"])) == (np.int64, 6)
@@ -37,7 +38,9 @@ def test_the_next_state_is_the_weighted_mean() -> None:
 
 def test_the_order_of_the_answers_does_not_matter() -> None:
     answers = [update(station, 0.1 * station, samples=station + 1) for station in range(3)]
-    states = [conclude(SPEC, 0, BEFORE, (0, 1, 2), each)[0] for each in (answers, answers[::-1])]
+    states = [
+        conclude(SPEC, 0, BEFORE, (0, 1, 2), each, counts=(1, 2, 3))[0] for each in (answers, answers[::-1])
+    ]
     assert (states[0]["w"] == states[1]["w"]).all()
 
 
@@ -50,11 +53,13 @@ def test_the_order_of_the_answers_does_not_matter() -> None:
         (update(1, 1.0, w=np.zeros(4, np.float32)), "another architecture"),
         (update(1, 1.0, w=np.zeros(3, np.float64)), "another architecture"),
         (update(1, 1.0, number=3), "an update of round 4, not of round 1"),
-        (update(1, 1.0, samples=0), "claims 0 samples"),
+        (update(1, -77.0, samples=0), "claims 0 samples, the roster says 1"),
+        (update(1, -77.0, samples=2), "claims 2 samples, the roster says 1"),
+        (update(1, -77.0, samples=1 << 62), f"claims {1 << 62} samples, the roster says 1"),
     ],
 )
 def test_a_bad_update_is_left_out_and_reported(bad: Update, reason: str) -> None:
-    state, report = conclude(SPEC, 0, BEFORE, (0, 1), [update(0, 2.0), bad])
+    state, report = conclude(SPEC, 0, BEFORE, (0, 1), [update(0, 2.0), bad], counts=EQUAL)
     assert state["w"].tolist() == [2.0] * 3
     assert report.trained == (0,)
     assert list(report.excluded) == [1]
@@ -63,7 +68,7 @@ def test_a_bad_update_is_left_out_and_reported(bad: Update, reason: str) -> None
 
 def test_who_was_not_asked_or_answers_twice_is_left_out() -> None:
     answers = [update(0, 1.0), update(0, 9.0), update(2, 9.0)]
-    state, report = conclude(SPEC, 0, BEFORE, (0, 1), answers)
+    state, report = conclude(SPEC, 0, BEFORE, (0, 1), answers, counts=EQUAL)
     assert state["w"].tolist() == [1.0] * 3
     assert report.excluded == {0: "answered twice", 2: "was not asked in this round"}
     assert report.absent == {1: "no answer"}
@@ -71,7 +76,8 @@ def test_who_was_not_asked_or_answers_twice_is_left_out() -> None:
 
 def test_a_round_without_a_usable_update_leaves_the_state_alone() -> None:
     gone = Absence(station=0, round=0, reason="offline")
-    state, report = conclude(SPEC, 0, BEFORE, (0, 1), [gone, failed(1, 0, InputError("no data"))])
+    answers = [gone, failed(1, 0, InputError("no data"))]
+    state, report = conclude(SPEC, 0, BEFORE, (0, 1), answers, counts=EQUAL)
     assert state is BEFORE
     assert report.absent == {0: "offline", 1: "no data"}
     assert np.isnan(report.loss)

@@ -99,9 +99,9 @@ def test_there_is_one_setup() -> None:
 
 @pytest.mark.parametrize("name", ["Alpha", "ALPHA", "a1pha", "aIpha", "aipha"])
 def test_a_name_that_looks_like_an_enrolled_one_is_refused(name: str) -> None:
-    other = CUSTODY.enrolment(setup(), station=name, row=2, public=public_key("another"))
+    other = enrolment(name, 2, "another")
     refuse(begun(), other, f"a station alpha is enrolled already, and {name} looks like it")
-    refuse(begun(), release("V1"), "a release v1 exists already, and V1 looks like it")
+    refuse(begun(), release(begun(), "V1"), "a release v1 exists already, and V1 looks like it")
 
 
 @pytest.mark.parametrize(

@@ -19,25 +19,28 @@ from zktrace.cli import (
     attack,
     attribute,
     bounds,
+    cases,
     credential,
     data,
     demo,
     dispatch,
     enrolment,
+    interrupt,
     judge,
     model,
     output,
     probes,
     registry,
     report,
+    status,
     study,
     trace,
     train,
 )
-from zktrace.errors import Error, InputError
+from zktrace.cli.interrupt import interrupted
+from zktrace.errors import Error, InputError, MissingExtra
 
 INTERNAL = 70
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 app = typer.Typer(
@@ -46,30 +49,37 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a traceback must never print keys
 )
+STATION = "For a station"
+OPERATOR = "For the operator"
+JUDGE = "For a judge"
+RESEARCHER = "For a researcher"
+
 credential.app.command("request")(enrolment.request)
-app.add_typer(credential.app, name="credential")
-app.add_typer(model.app, name="model")
-app.add_typer(bounds.app, name="bounds")
-app.add_typer(data.app, name="data")
-app.add_typer(registry.log, name="log")
-app.add_typer(registry.app, name="registry")
-app.command("init")(registry.init)
-app.command("offer")(enrolment.offer)
-app.command("enrol")(enrolment.enrol)
-app.command("reserve")(enrolment.reserve)
-app.command("stations")(registry.stations)
-app.command("revoke")(registry.revoke)
-app.command("release")(dispatch.release)
-app.command("dispatch")(dispatch.dispatch)
-app.add_typer(attack.app, name="attack")
-app.add_typer(probes.app, name="probes")
-app.command("attribute")(attribute.attribute)
-app.command("train")(train.train)
-app.command("report")(report.report)
-app.command("trace")(trace.trace)
-app.command("judge")(judge.judge)
-app.add_typer(study.app, name="study")
-app.command("demo")(demo.demo)
+app.add_typer(credential.app, name="credential", rich_help_panel=STATION)
+app.add_typer(model.app, name="model", rich_help_panel=JUDGE)
+app.add_typer(bounds.app, name="bounds", rich_help_panel=JUDGE)
+app.add_typer(data.app, name="data", rich_help_panel=RESEARCHER)
+app.add_typer(registry.log, name="log", rich_help_panel=OPERATOR)
+app.add_typer(registry.app, name="registry", rich_help_panel=OPERATOR)
+app.command("init", rich_help_panel=OPERATOR)(registry.init)
+app.command("offer", rich_help_panel=OPERATOR)(enrolment.offer)
+app.command("enrol", rich_help_panel=OPERATOR)(enrolment.enrol)
+app.command("reserve", rich_help_panel=OPERATOR)(enrolment.reserve)
+app.command("stations", rich_help_panel=OPERATOR)(registry.stations)
+app.command("revoke", rich_help_panel=OPERATOR)(registry.revoke)
+app.command("status", rich_help_panel=OPERATOR)(status.status)
+app.command("cases", rich_help_panel=OPERATOR)(cases.cases)
+app.command("release", rich_help_panel=OPERATOR)(dispatch.release)
+app.command("dispatch", rich_help_panel=OPERATOR)(dispatch.dispatch)
+app.add_typer(attack.app, name="attack", rich_help_panel=RESEARCHER)
+app.add_typer(probes.app, name="probes", rich_help_panel=OPERATOR)
+app.command("attribute", rich_help_panel=OPERATOR)(attribute.attribute)
+app.command("train", rich_help_panel=OPERATOR)(train.train)
+app.command("report", rich_help_panel=OPERATOR)(report.report)
+app.command("trace", rich_help_panel=OPERATOR)(trace.trace)
+app.command("judge", rich_help_panel=JUDGE)(judge.judge)
+app.add_typer(study.app, name="study", rich_help_panel=RESEARCHER)
+app.command("demo", rich_help_panel=RESEARCHER)(demo.demo)
 
 
 def _print_version(wanted: bool) -> None:
@@ -94,6 +104,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         code = app(list(arguments), prog_name="zktrace", standalone_mode=False)
+        if code == interrupt.CODE:  # all that typer makes of Ctrl-C
+            return _fail(KeyboardInterrupt(), arguments)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
@@ -109,7 +121,7 @@ def _fail(error: BaseException, arguments: Sequence[str]) -> int:
     """Say what went wrong in one line, and what the exit code is."""
     if "--debug" in arguments:
         traceback.print_exc()
-    ours, code = _translated(error)
+    ours, code = _translated(error, arguments)
     if isinstance(error, OSError) and error.filename is None:  # the output failed: write no more to it
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -118,7 +130,7 @@ def _fail(error: BaseException, arguments: Sequence[str]) -> int:
     return code
 
 
-def _translated(error: BaseException) -> tuple[Error, int]:
+def _translated(error: BaseException, arguments: Sequence[str]) -> tuple[Error, int]:
     match error:
         case Error():
             return error, error.exit_code
@@ -127,14 +139,19 @@ def _translated(error: BaseException) -> tuple[Error, int]:
                 f"{' '.join(error.format_message().split())} (see --help)"
             ), InputError.exit_code
         case KeyboardInterrupt() | click.Abort():
-            return InputError("interrupted"), INTERRUPTED
+            return interrupted(arguments), interrupt.CODE
         case BrokenPipeError():
             return InputError("nobody reads the output"), BROKEN_PIPE
-        case OSError():
-            return InputError(
-                f"{error.filename or 'input or output'}: {error.strerror}"
-            ), InputError.exit_code
+        case OSError() | ModuleNotFoundError() if (ours := _outer(error)) is not None:
+            return ours, ours.exit_code
         case _:
             return InputError(
                 f"internal error, {type(error).__name__}: {error} (--debug shows where)"
             ), INTERNAL
+
+
+def _outer(error: OSError | ModuleNotFoundError) -> InputError | None:
+    """What the machine lacks: a file, space on a disk, a package that an extra brings."""
+    if isinstance(error, ModuleNotFoundError):
+        return MissingExtra.of(error)
+    return InputError(f"{error.filename or 'input or output'}: {error.strerror}")

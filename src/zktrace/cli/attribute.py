@@ -7,23 +7,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.files import public_key
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
+    from zktrace.credentials import PublicKey
+    from zktrace.readouts.runs import RunFacts
+    from zktrace.registry.roster import Roster
     from zktrace.report.attribution import AttributionReport
 
 _SHADES = ((0.95, "██"), (0.8, "▓▓"), (0.7, "▒▒"), (0.6, "░░"), (0.0, "· "))
+_BITS = 128  # of a codeword, where nothing says otherwise
 _MAP_LIMIT = 32  # stations whose map still fits a terminal
 
 
 def attribute(
     model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
     public: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option("--public", help="A station's public key; repeat it, in the order of the roster."),
-    ],
-    bits: Annotated[int, typer.Option("--bits", min=1, max=65536, help="Codeword length.")] = 128,
+    ] = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", help="Instead: keys, names and codeword length of a registry."),
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option("--bits", min=1, max=65536, help="Codeword length. Default: the run's, or 128."),
+    ] = None,
     seed: Annotated[str, typer.Option("--codebook", help="Public seed of the codebook.")] = "",
     raw: Annotated[
         bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
@@ -36,16 +48,30 @@ def attribute(
 ) -> None:
     """Read every station's component from a model's BatchNorm scales and compare it with all codewords.
 
-    A match is statistical evidence of a codeword, not of its holder: public marks can be copied.
+    The folder of a run tells how its model is to be read; what contradicts it is refused. A match is
+    statistical evidence of a codeword, not of its holder: public marks can be copied.
     """
     from zktrace.primitives.files import write_atomic
+    from zktrace.readouts.runs import RunFacts
     from zktrace.report.attribution import attribution_html
 
     if report is not None:
         check_free(report, force=force)
-    found = read_attribution(model, public, bits=bits, seed=seed.encode(), raw=raw)
-    facts: dict[str, object] = {"ok": True, **found.as_dict()}
-    text = _table(found) + _map(found)
+    run = RunFacts.beside(model)
+    who = _stations(run, public or [], workspace, bits)
+    length = who.bits
+    warnings = _check_run(run, who.keys, length, raw=raw)
+    found = read_attribution(
+        model,
+        who.names,
+        who.keys,
+        bits=length,
+        rows=who.rows,
+        seed=seed.encode(),
+        raw=raw or (run is not None and run.raw),
+    )
+    facts: dict[str, object] = {"ok": True, **found.as_dict(), "bits": length, "warnings": warnings}
+    text = _table(found) + _map(found) + "".join(f"\nwarning: {each}" for each in warnings)
     if report is not None:
         write_atomic(report, attribution_html(found).encode(), replace=force)
         facts["report"] = str(report)
@@ -53,33 +79,77 @@ def attribute(
     emit(facts, as_json=as_json, text=text)
 
 
+def _stations(
+    run: "RunFacts | None", public: list[Path], workspace: Path | None, bits: int | None
+) -> "Roster":
+    """Names, keys, rows and codeword length: the registry's, or those of the files."""
+    from zktrace.registry.roster import Roster, roster
+
+    if (workspace is not None) == bool(public):
+        raise InputError("whose codewords? Give --workspace, or --public twice or more")
+    if workspace is None:
+        return Roster(
+            names=tuple(path.stem for path in public),
+            keys=tuple(public_key(path) for path in public),
+            rows=() if run is None or len(run.rows) != len(public) else run.rows,
+            bits=bits or (_BITS if run is None else run.bits),
+        )
+    from zktrace.cli.registry import workspace_at
+
+    found = roster(workspace_at(workspace).registry.ledger(), run.stations or None if run else None)
+    if bits not in (None, found.bits):
+        raise InputError(f"codewords of this registry have {found.bits} bits, not {bits}")
+    return found
+
+
+def _check_run(run: "RunFacts | None", keys: "Sequence[PublicKey]", bits: int, *, raw: bool) -> list[str]:
+    """Refuse to read a run's model as another run's; warn of other keys, which read nothing."""
+    if run is None or not run.marked:
+        return []
+    run.check_bits(bits, "not with")
+    if raw and not run.raw:
+        raise InputError(f"{run.spec}: marks of this run are read less their layers' means: no --raw")
+    if len(keys) != run.clients:
+        raise InputError(f"{run.spec}: a run of {run.clients} stations, and {len(keys)} keys are given")
+    if run.trained_with([key.codeword(bits) for key in keys]):
+        return []
+    return ["these are not the keys of the run, or not in its order: nothing can be read for the others"]
+
+
 def read_attribution(
-    model: Path, public: Sequence[Path], *, bits: int, seed: bytes = b"", raw: bool = False
+    model: Path,
+    names: Sequence[str],
+    keys: "Sequence[PublicKey]",
+    *,
+    bits: int,
+    rows: tuple[int, ...] = (),
+    seed: bytes = b"",
+    raw: bool = False,
 ) -> "AttributionReport":
     """Components of all stations in a model file, against the codewords of their public keys."""
     import numpy as np
 
     from zktrace.certificates.identity import agreement, cross_talk, radius_check
-    from zktrace.credentials import PublicKey
-    from zktrace.credentials.keys import FILE_LIMIT
     from zktrace.models import model_digest, open_model
-    from zktrace.primitives.files import read_bounded
     from zktrace.readouts.identity import DEFAULT_SEED, IdentityCodebook
     from zktrace.readouts.scales import layer_sizes
     from zktrace.report.attribution import AttributionReport, StationMark
 
-    if len(public) < 2:
+    if len(keys) < 2:
         raise InputError("attribution compares at least two stations: give --public twice or more")
     arrays = open_model(model)
-    keys = [PublicKey.from_bytes(read_bounded(path, limit=FILE_LIMIT)) for path in public]
     packed = np.array([list(key.codeword(bits)) for key in keys], dtype=np.uint8)
     words = np.unpackbits(packed, axis=1, count=bits)
     book = IdentityCodebook(
-        stations=len(keys), bits=bits, layers=layer_sizes(arrays), raw=raw, seed=seed or DEFAULT_SEED
+        stations=len(keys),
+        bits=bits,
+        layers=layer_sizes(arrays),
+        raw=raw,
+        seed=seed or DEFAULT_SEED,
+        rows=rows,
     )
     extracted = book.extract(arrays)
     matrix, check = agreement(extracted, words), radius_check(extracted, words)
-    names = [path.stem for path in public]
     stations = tuple(
         StationMark(
             station=name,

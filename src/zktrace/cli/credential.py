@@ -277,10 +277,9 @@ def _key_limit() -> int:
 
 
 def _public(path: Path) -> "PublicKey":
-    from zktrace.credentials import PublicKey
-    from zktrace.primitives.files import read_bounded
+    from zktrace.cli.files import public_key
 
-    return PublicKey.from_bytes(read_bounded(path, limit=_key_limit()))
+    return public_key(path)
 
 
 def _secret(path: Path) -> "SecretKey":

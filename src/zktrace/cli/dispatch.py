@@ -68,8 +68,11 @@ def release(
     release keeps: the validation part of the data, or a fixed fifth of the training part.
     """
     from zktrace.dispatch.releases import make_release, release_folder
+    from zktrace.readouts.runs import RunFacts
 
     place = workspace_at(workspace)
+    if (run := RunFacts.beside(model)) is not None:
+        run.check_bits(place.registry.ledger().setup.identity_bits, "the registry's have")
     pool = None
     if proxy is not None:
         from zktrace.dispatch.proxy import proxy_pool

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.files import evidence_bytes
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.terminal import tell
 from zktrace.errors import EvidenceRejected, Refused
@@ -70,18 +71,17 @@ def judge(
 
     Exit 0: upheld, 1: rejected, 2: unreadable, or what was given decides neither way.
     """
-    from zktrace.evidence.file import FILE_LIMIT
     from zktrace.judge import DEFAULT_POLICY, Minutes, Policy
     from zktrace.judge import judge as examine
     from zktrace.models import open_model
-    from zktrace.primitives.files import read_bounded, write_atomic
+    from zktrace.primitives.files import write_atomic
     from zktrace.readouts.scores import read_matrix
     from zktrace.registry.log import Head
     from zktrace.report.judgement import Hearing, judgement_html
 
     if page is not None:
         _check_page(page, force=force)
-    data, minutes = read_bounded(evidence, limit=FILE_LIMIT), Minutes()
+    data, minutes = evidence_bytes(evidence), Minutes()
     conditions = DEFAULT_POLICY if policy is None else Policy.read(policy)
     own, earlier = Head.from_text(head.strip()), None if before is None else Head.from_text(before.strip())
     found: Judgement | EvidenceRejected

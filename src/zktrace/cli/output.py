@@ -44,7 +44,7 @@ def complain(error: Error, *, as_json: bool) -> None:
     """One line on the error stream, and with --json the same facts on the output stream."""
     message = one_line(str(error), limit=2000)
     if sys.stderr is not None:
-        kind = "rejected" if error.exit_code == 1 else "error"
+        kind = {1: "rejected", 130: "interrupted"}.get(error.exit_code, "error")
         kind = "cannot tell" if isinstance(error, CannotTell) else kind
         sys.stderr.write(f"{kind}: {message.encode('ascii', 'backslashreplace').decode()}\n")
     if as_json:

@@ -41,14 +41,18 @@ def write_training_report(folder: Path, out: Path | None = None, *, replace: boo
 def _with_agreement(run: "TrainingReport", folder: Path) -> "TrainingReport":
     """Runs of an earlier version kept no matrix; where model and keys are there, it is read from them."""
     from zktrace.cli.attribute import read_attribution
+    from zktrace.cli.files import public_key
     from zktrace.errors import Error
 
-    keys = sorted((folder / "stations").glob("*.pub"))
+    paths = [folder / "stations" / f"{name}.pub" for name in run.stations]
     model, marks = folder / "model.safetensors", _marks(run.spec)
-    if run.agreement or len(keys) != len(run.stations) or not model.exists() or "bits" not in marks:
+    if run.agreement or not all(each.exists() for each in (model, *paths)) or "bits" not in marks:
         return run
     try:
-        found = read_attribution(model, keys, bits=int(marks["bits"]), raw=bool(marks.get("raw", True)))
+        keys = [public_key(path) for path in paths]
+        bits, raw = int(marks["bits"]), bool(marks.get("raw", True))
+        rows = tuple(int(each) for each in run.spec.get("rows", ()))
+        found = read_attribution(model, run.stations, keys, bits=bits, rows=rows, raw=raw)
     except (Error, TypeError, ValueError):
         return run  # the rest of the report is still worth having
     return replace(run, agreement=found.matrix)

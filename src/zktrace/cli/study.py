@@ -250,9 +250,9 @@ def table(
 ) -> None:
     """Draw a table of the documentation (Markdown) from saved rows."""
     from zktrace.studies.rows import Rows
-    from zktrace.studies.tables import TABLES
+    from zktrace.studies.tables import TABLES, rows_of
 
     if kind not in TABLES:
         raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
-    text = TABLES[kind]([row for path in rows for row in Rows(path).read()])
+    text = TABLES[kind]([row for path in rows for row in rows_of(Rows(path), kind)])
     emit({"ok": True, "table": text}, as_json=as_json, text=text)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.budget import check_budget, confirm_uncertified
 from zktrace.cli.output import Json, check_free, emit, say
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.status import budget_line
 from zktrace.cli.terminal import tell
-from zktrace.errors import Error, InputError, Refused
+from zktrace.errors import Error, InputError, MissingExtra, Refused
 
 if TYPE_CHECKING:
     from zktrace.dispatch.reading import Reading
@@ -57,8 +59,13 @@ def trace(
         str, typer.Option("--budget", help="Probability of naming an innocent that this look may spend.")
     ] = "1e-3",
     uncertified: Annotated[
-        bool, typer.Option("--uncertified", help="Spend nothing: only leads, now and in all later looks.")
+        bool,
+        typer.Option(
+            "--uncertified",
+            help="Spend nothing: leads only. It ends certified looks under this setup for ever, and asks.",
+        ),
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before an uncertified look.")] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="A copy of the evidence, which is kept in cases/ in any case; mode 0600."),
@@ -94,11 +101,10 @@ def trace(
     _check_outputs(home, suspect or scores, out, page, force=force)
     ledger = home.registry.ledger()
     chosen = _release(ledger, release)
-    if eps > ledger.remaining and not uncertified:
-        raise Refused(
-            f"a budget of {eps} is asked for and {ledger.remaining} of {ledger.setup.budget} is left "
-            "(--uncertified spends nothing and can give leads)"
-        )
+    if uncertified:
+        confirm_uncertified(ledger, yes=yes)
+    else:
+        check_budget(ledger, eps)
     source, digest, reading = _read(
         home, chosen, suspect=suspect, scores=scores, carrier=carrier, align=align
     )
@@ -126,11 +132,13 @@ def trace(
     warnings += failed
     headline, _, rest = explain(case, all_scores=all_scores).partition("\n")
     unread = (f"{carrier} could not be read: {reason}" for carrier, reason in reading.left)
+    now = home.registry.ledger()
     files = [f"evidence  {path}", f"head      {case.evidence.head}"]
     files += [f"leads     {leads} (a secret)"] if leads is not None else []
+    files.append(budget_line(case.investigation.budget, now))
     if as_json:
         facts = _facts(case, path, reading, all_scores=all_scores)
-        emit(facts | {"warnings": warnings}, as_json=True, text="")
+        emit(facts | {"warnings": warnings, "left": str(now.remaining)}, as_json=True, text="")
     else:
         tell(headline, strong=True)
         tell("\n".join((rest, *unread, "")))
@@ -214,9 +222,7 @@ def _read(
             home, release.name, _carriers(release, carrier), state, align=align, strict=carrier is not None
         )
     except ModuleNotFoundError as error:
-        raise Refused(
-            f"reading this carrier needs {error.name}: install zktrace[learn], or --carrier weight"
-        ) from None
+        raise MissingExtra.of(error, hint=", or read --carrier weight alone") or error from None
     return suspect, model_digest(state), reading
 
 

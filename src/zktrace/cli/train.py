@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zktrace.cli.output import Json, emit
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, MissingExtra, Refused
 
 if TYPE_CHECKING:
     from zktrace.credentials import PublicKey
     from zktrace.federation.run import Progress
     from zktrace.federation.spec import RunSpec
+    from zktrace.learning.presets import Preset
+    from zktrace.registry.roster import Roster
+
+
+_STOPPING = 30.0  # seconds after Ctrl-C to end the run on somebody's SuperLink
 
 
 class EngineName(StrEnum):
@@ -32,6 +37,12 @@ def train(
     public: Annotated[
         list[Path] | None,
         typer.Option("--public", help="A station's public key; repeat it, in the order of the roster."),
+    ] = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            "--workspace", help="Take keys, order, names and codeword length of the stations enrolled there."
+        ),
     ] = None,
     cifar10: Annotated[
         Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
@@ -69,35 +80,42 @@ def train(
 ) -> None:
     """Train a federation: pre-training, rounds of local episodes, averaging; codewords go into the scales.
 
-    Without --public the stations get experimental credentials derived from the seed: good for a study, not
-    for an operator. Their public keys are written to OUT/stations.
+    An operator trains with --workspace: the stations that are enrolled there and not revoked. Without it and
+    --public the stations get experimental credentials derived from the seed: good for a study alone. Public
+    keys are written to OUT/stations.
     """
     from dataclasses import replace
 
+    from zktrace.cli.files import public_key
     from zktrace.cli.progress import training_progress
     from zktrace.cli.report import write_training_report
-    from zktrace.credentials import PublicKey
-    from zktrace.credentials.keys import FILE_LIMIT
     from zktrace.federation.roster import experimental_roster
     from zktrace.federation.spec import RunSpec
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.primitives.files import read_bounded
 
     chosen = load_preset(preset)
     if unmarked:
         chosen = replace(chosen, marks=replace(chosen.marks, lambda_wm=0.0))
-    clients = chosen.federation.clients
-    if public:
-        keys = [PublicKey.from_bytes(read_bounded(path, limit=FILE_LIMIT)) for path in public]
-        if len(keys) != clients:
-            raise InputError(f"{len(keys)} public keys for {clients} stations: give --public {clients} times")
+    names: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    if workspace is not None:
+        if public:
+            raise InputError("--workspace knows the stations' keys: leave --public out")
+        chosen, enrolled = _enrolled(chosen, workspace)
+        names, rows, keys = enrolled.names, enrolled.rows, list(enrolled.keys)
+    elif public:
+        keys = [public_key(path) for path in public]
     else:
-        keys = experimental_roster(seed, clients)
+        keys = experimental_roster(seed, chosen.federation.clients)
+    if len(keys) != (clients := chosen.federation.clients):
+        raise InputError(f"{len(keys)} public keys for {clients} stations: give --public {clients} times")
     spec = RunSpec(
         preset=chosen,
         seed=seed,
         words=tuple(key.codeword(chosen.marks.bits) for key in keys),
+        names=names,
+        rows=rows,
         cifar10=cifar10,
         cache=default_folder(),
     )
@@ -115,7 +133,7 @@ def train(
         else:
             place = _place(address, root_certificates, node_key or [])
             result = _on_flower(spec, out, place, round_timeout, resume=resume, progress=progress)
-    _write_keys(out / "stations", keys)
+    _write_keys(out / "stations", keys, names)
     report = write_training_report(out)
     marks = result["marks"]
     text = f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"
@@ -161,6 +179,7 @@ def _on_flower(
     from tempfile import TemporaryDirectory
 
     _need_flower()
+    from zktrace.cli.interrupt import patience as grace
     from zktrace.federation.flower.engine import Patience
     from zktrace.federation.flower.loopback import loopback
     from zktrace.federation.flower.runfile import RunFile
@@ -171,9 +190,12 @@ def _on_flower(
         address, certificates, keys = place
         superlink = SuperLink(address=address, root_certificates=certificates)
         found = RunFile(spec=spec, nodes=_lines(keys))
-        return train_on(superlink, found, out, patience=patience, resume=resume, progress=progress)
+        with grace(_STOPPING):
+            return train_on(superlink, found, out, patience=patience, resume=resume, progress=progress)
     with TemporaryDirectory(prefix="zktrace-loopback-") as folder, loopback(spec, Path(folder)) as up:
-        return train_on(up.superlink, up.found, out, patience=patience, resume=resume, progress=progress)
+        return train_on(
+            up.superlink, up.found, out, patience=patience, resume=resume, progress=progress, ours=True
+        )
 
 
 def _prepare(path: Path, spec: "RunSpec", node_keys: list[Path]) -> None:
@@ -189,7 +211,7 @@ def _need_flower() -> None:
     from importlib.util import find_spec
 
     if find_spec("flwr") is None:
-        raise InputError("--engine flower needs Flower: pip install 'zktrace[federation]'")
+        raise MissingExtra("flwr")
 
 
 def _lines(paths: list[Path]) -> tuple[str, ...]:
@@ -199,9 +221,22 @@ def _lines(paths: list[Path]) -> tuple[str, ...]:
     return tuple(read_bounded(path, limit=1 << 14).decode(errors="replace").strip() for path in paths)
 
 
-def _write_keys(folder: Path, keys: list["PublicKey"]) -> None:
+def _enrolled(preset: "Preset", workspace: Path) -> "tuple[Preset, Roster]":
+    """The preset for the stations of a registry, and their roster."""
+    from dataclasses import replace
+
+    from zktrace.cli.registry import workspace_at
+    from zktrace.registry.roster import roster
+
+    found = roster(workspace_at(workspace).registry.ledger())
+    federation = replace(preset.federation, clients=len(found.names))
+    return replace(preset, federation=federation, marks=replace(preset.marks, bits=found.bits)), found
+
+
+def _write_keys(folder: Path, keys: list["PublicKey"], names: tuple[str, ...]) -> None:
     from zktrace.primitives.files import write_atomic
 
     folder.mkdir(exist_ok=True)
     for station, key in enumerate(keys):
-        write_atomic(folder / f"station{station:03d}.pub", key.to_bytes(), replace=True)
+        name = names[station] if names else f"station{station:03d}"
+        write_atomic(folder / f"{name}.pub", key.to_bytes(), replace=True)

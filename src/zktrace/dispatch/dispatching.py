@@ -6,12 +6,10 @@ again if its metadata says that it is such a copy; any other file in the way is 
 folder of the copies is locked meanwhile: a second dispatch to it is refused.
 """
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -19,9 +17,10 @@ from safetensors import SafetensorError, safe_open
 from zktrace.codes import Code, unpack
 from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, maker_of
 from zktrace.dispatch.releases import release_folder
-from zktrace.errors import Error, InputError, Refused
+from zktrace.errors import Error, InputError, Refused, WorkerDied
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, sweep
+from zktrace.primitives.processes import workers
 from zktrace.readouts.identity import Words
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.records import Dispatch, Release
@@ -202,16 +201,13 @@ def _make(
             maker = maker or maker_of(plan)
             yield order, _fulfil(maker, order, report)
         return
-    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        waiting = {pool.submit(_in_worker, _Plan(plan), order): order for order in orders}
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        except BrokenProcessPool as error:
-            raise Refused("a worker process died; repeat the command, with fewer --jobs perhaps") from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    with workers(jobs) as pool:
+        for order, answer in pool.work(partial(_in_worker, _Plan(plan)), orders):
+            if isinstance(answer, WorkerDied):
+                raise Refused("a worker process died; repeat the command, with fewer --jobs perhaps")
+            if isinstance(answer, Exception):
+                raise answer
+            yield order, answer
 
 
 def _fulfil(maker: Maker, order: _Order, report: Progress) -> bytes:

@@ -1,6 +1,6 @@
 """A whole federation on disk: pre-training, rounds, and what came out.
 
-    spec.json                what makes the run what it is
+    spec.json                what makes the run what it is: preset, seed, roster
     pretraining.safetensors  checkpoint after every epoch
     rounds.safetensors       checkpoint after every round
     log.jsonl                one line a round
@@ -27,7 +27,7 @@ import zktrace
 from zktrace.certificates.identity import agreement, cross_talk, load, quadrature_accuracy, radius_check
 from zktrace.errors import InputError, Refused
 from zktrace.federation.server import RoundReport, conclude, participants
-from zktrace.federation.spec import RunSpec, State, build_model, load_data
+from zktrace.federation.spec import RunSpec, State, build_model, load_data, sample_counts
 from zktrace.federation.workers import Engine, single_threaded
 from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, prefixed, save_checkpoint
 from zktrace.learning.episodes import can_form
@@ -130,10 +130,11 @@ def _rounds(
         if saved.facts.get("spec") != spec.digest():
             raise InputError(f"{path}: a checkpoint of another run")
         state, log = saved.group("model"), list(saved.facts["log"])
-    watch = _held_out(spec)
+    watch, counts = _held_out(spec), sample_counts(spec)
     for number in range(len(log), spec.preset.federation.rounds):
         asked = participants(spec, number)
-        state, found = conclude(spec, number, state, asked, engine(number, asked, state))
+        answers = engine(number, asked, state)
+        state, found = conclude(spec, number, state, asked, answers, counts=counts)
         marks = read_marks(spec, initial, state)
         found = replace(
             found, attribution=None if marks is None else marks.attribution, held_out=watch(state)
@@ -229,6 +230,7 @@ def _result(spec: RunSpec, initial: State, state: State, log: list[dict[str, Any
         "dataset": dataset.note,
         "rounds": len(log),
         "marked": spec.marked,
+        "stations": list(spec.names),
         "accuracy": score.mean,
         "accuracy_half_width": score.half_width,
         "marks": None if marks is None else asdict(marks),

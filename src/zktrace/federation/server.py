@@ -1,6 +1,6 @@
 """The server's side of a round: whom to ask, whom to believe, what to average."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,11 +46,15 @@ def conclude(
     state: State,
     asked: tuple[int, ...],
     answers: Iterable[Update | Absence],
+    *,
+    counts: Sequence[int],
 ) -> tuple[State, RoundReport]:
     """The next state from the answers to round `number`.
 
-    An update of another round, of a station that was not asked, of another architecture, or with NaN or
-    infinity in it is left out and reported. If nobody's update is usable the state stays as it is.
+    An update of another round, of a station that was not asked, of another architecture, with NaN or infinity
+    in it, or with another number of samples than the roster says is left out and reported. A weight is always
+    the roster's: `counts`, by station, fixed before the first round. If nobody's update is usable the state
+    stays as it is.
     """
     absent: dict[int, str] = {}
     excluded: dict[int, str] = {}
@@ -59,7 +63,7 @@ def conclude(
         if isinstance(answer, Absence):
             absent[answer.station] = answer.reason
             continue
-        fault = _fault(answer, number, state, asked, usable)
+        fault = _fault(answer, number, state, asked, usable=usable, counts=counts)
         if fault is None:
             usable[answer.station] = answer
         else:
@@ -68,7 +72,7 @@ def conclude(
         if station not in usable and station not in excluded:
             absent.setdefault(station, "no answer")
     updates = [usable[station] for station in sorted(usable)]
-    weights = [float(update.samples) for update in updates]
+    weights = [float(counts[update.station]) for update in updates]
     if updates:
         rule = spec.preset.federation.aggregation
         state = aggregate(rule, [update.state for update in updates], weights, like=state)
@@ -85,7 +89,13 @@ def conclude(
 
 
 def _fault(
-    update: Update, number: int, state: State, asked: tuple[int, ...], usable: Mapping[int, Update]
+    update: Update,
+    number: int,
+    state: State,
+    asked: tuple[int, ...],
+    *,
+    usable: Mapping[int, Update],
+    counts: Sequence[int],
 ) -> str | None:
     """Why an update must not be averaged."""
     if update.station not in asked:
@@ -94,8 +104,8 @@ def _fault(
         return "answered twice"
     if update.round != number:
         return f"an update of round {update.round + 1}, not of round {number + 1}"
-    if update.samples < 1:
-        return f"claims {update.samples} samples"
+    if update.samples != counts[update.station]:
+        return f"claims {update.samples} samples, the roster says {counts[update.station]}"
     try:
         check_update(update.state, state, station=update.station)
     except InputError as error:

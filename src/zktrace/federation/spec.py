@@ -25,6 +25,8 @@ class RunSpec:
     preset: Preset
     seed: int
     words: tuple[bytes, ...]  # packed codewords in the order of the roster; none: no marks
+    names: tuple[str, ...] = ()  # of the stations, in the same order; none: they are numbered
+    rows: tuple[int, ...] = ()  # in the registry: their blocks of the codebook; none: 0, 1, 2 ...
     cifar10: Path | None = None
     cache: Path | None = None
 
@@ -33,6 +35,12 @@ class RunSpec:
             raise InputError(
                 f"{len(self.words)} codewords for {self.preset.federation.clients} stations: one for each"
             )
+        if self.names and len(self.names) != self.preset.federation.clients:
+            raise InputError(f"{len(self.names)} names for {self.preset.federation.clients} stations")
+        if len(set(self.names)) != len(self.names):
+            raise InputError("two stations of a roster have the same name")
+        if self.rows and len(self.rows) != self.preset.federation.clients:
+            raise InputError(f"{len(self.rows)} rows for {self.preset.federation.clients} stations")
 
     @property
     def marked(self) -> bool:
@@ -47,7 +55,9 @@ class RunSpec:
     def codebook(self, layers: tuple[int, ...]) -> IdentityCodebook:
         """The public directions of all stations, for a network with such BatchNorm layers."""
         marks = self.preset.marks
-        return IdentityCodebook(stations=len(self.words), bits=marks.bits, layers=layers, raw=marks.raw)
+        return IdentityCodebook(
+            stations=len(self.words), bits=marks.bits, layers=layers, raw=marks.raw, rows=self.rows
+        )
 
     def rng(self, *purpose: int) -> np.random.Generator:
         """A generator of its own for every purpose, the same on every engine."""
@@ -59,6 +69,8 @@ class RunSpec:
             "preset": self.preset.as_dict(),
             "seed": self.seed,
             "words": hashlib.sha256(b"".join(self.words)).hexdigest(),
+            **({"stations": list(self.names)} if self.names else {}),
+            **({"rows": list(self.rows)} if self.rows else {}),
         }
 
     def digest(self) -> str:
@@ -94,6 +106,12 @@ def load_data(spec: RunSpec) -> tuple[Dataset, Plan]:
         split=dataset.split,
     )
     return dataset, plan
+
+
+def sample_counts(spec: RunSpec) -> tuple[int, ...]:
+    """The training samples of every station as the plan deals them: the weights of the average."""
+    _, plan = load_data(spec)
+    return tuple(len(shard) for shard in plan.shards())
 
 
 def build_model(spec: RunSpec, channels: int) -> ResNet:

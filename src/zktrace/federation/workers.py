@@ -3,10 +3,8 @@
 A station always goes to the same worker, which keeps its samples between rounds.
 """
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 
 import torch
@@ -14,6 +12,7 @@ import torch
 from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec, State
+from zktrace.primitives.processes import workers as workers_of
 
 Handout = Callable[[int, State], State]  # (station, shared state) -> the state this station receives
 Engine = Callable[[int, tuple[int, ...], State], Iterable[Update | Absence]]
@@ -40,25 +39,25 @@ def worker_engine(
             _fit(spec, station, number, handout(station, state)) for station in asked
         )
         return
-    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-    pools = [ProcessPoolExecutor(1, mp_context=context, initializer=_one_thread) for _ in range(count)]
-    try:
-        yield lambda number, asked, state: _answers(
-            {
-                pools[station % count].submit(_fit, spec, station, number, handout(station, state)): station
-                for station in asked
-            },
-            number,
-        )
-    finally:
-        for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with workers_of(count, prepare=_one_thread) as pool:
+
+        def engine(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
+            tasks = ((spec, station, number, handout(station, state)) for station in asked)
+            for task, answer in pool.work(_fit_task, tasks, worker_of=_station_of):
+                yield failed(task[1], number, answer) if isinstance(answer, Exception) else answer
+
+        yield engine
 
 
-def _answers(waiting: dict[Future[Update | Absence], int], number: int) -> Iterator[Update | Absence]:
-    for done in as_completed(waiting):
-        error = done.exception()
-        yield done.result() if error is None else failed(waiting[done], number, error)
+_Task = tuple[RunSpec, int, int, State]
+
+
+def _station_of(task: _Task) -> int:
+    return task[1]
+
+
+def _fit_task(task: _Task) -> Update | Absence:
+    return _fit(*task)
 
 
 def _one_thread() -> None:

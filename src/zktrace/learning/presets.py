@@ -176,8 +176,12 @@ def _section(source: str, name: str, kind: type[Section], table: object) -> Sect
 def _check_keys(source: str, prefix: str, given: set[str], known: set[str]) -> None:
     for key in sorted(given - known):
         raise InputError(f"{source}: unknown key {prefix + key!a}; known here: {', '.join(sorted(known))}")
-    for key in sorted(known - given):
-        raise InputError(f"{source}: missing key {prefix + key!a}")
+    missing = [ascii(prefix + key) for key in sorted(known - given)]
+    if missing:
+        raise InputError(
+            f"{source}: missing key{'s' * (len(missing) > 1)} {', '.join(missing)}; "
+            f"a preset is whole: copy one of {', '.join(NAMES)} and edit it"
+        )
 
 
 def _value(source: str, key: str, kind: type, value: object) -> object:

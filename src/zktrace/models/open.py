@@ -28,6 +28,8 @@ _KNOWN = (
     (0, b"\xfd7zXZ\x00", "an xz file; unpack it first"),
     (0, b"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first"),
     (0, b"PK\x05\x06", "an empty zip archive"),
+    (0, b'{"', "JSON text: evidence of a case or a registry's export, where a model belongs"),
+    (0, b"zkt-xlpn-", "a key of a station, where a model belongs"),
     (0, b"GGUF", "a GGUF file; convert it to safetensors"),
     (4, b"TFL3", "a TensorFlow Lite file; export its weights with numpy.savez"),
     (257, b"ustar", "a tar archive; unpack it first"),

@@ -22,6 +22,7 @@ from zktrace.readouts.suspects import plain
 Words = NDArray[np.uint8]  # (stations, bits), entries 0 and 1
 
 DEFAULT_SEED = b"zktrace public identity codebook"
+ROWS_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,19 +34,28 @@ class IdentityCodebook:
     layers: tuple[int, ...]  # the number of scales in each BatchNorm layer
     raw: bool = False  # as in the paper: the means of layers are part of a readout
     seed: bytes = DEFAULT_SEED
+    rows: tuple[int, ...] = ()  # of the stations in a registry, whose blocks are theirs; none: 0, 1, 2 ...
+
+    def __post_init__(self) -> None:
+        if self.rows and (len(set(self.rows)) != self.stations or len(self.rows) != self.stations):
+            raise InputError(f"{len(self.rows)} rows for {self.stations} stations: one for each")
+        if self.rows and not 0 <= min(self.rows) <= max(self.rows) < ROWS_LIMIT:
+            raise InputError(f"a row of the codebook lies in 0..{ROWS_LIMIT - 1}")
 
     @cached_property
     def directions(self) -> Directions:
         """The family that the columns of E are made from."""
+        count = max(self.rows, default=self.stations - 1) + 1
         return Directions(
-            label="identity", seed=self.seed, dimension=sum(self.layers), count=self.stations * self.bits
+            label="identity", seed=self.seed, dimension=sum(self.layers), count=count * self.bits
         )
 
     def block(self, station: int) -> Floats:
         """E_i, one direction a row."""
         if not 0 <= station < self.stations:
             raise InputError(f"station {station} of {self.stations}")
-        made = self.directions.block(station * self.bits, (station + 1) * self.bits)
+        row = self.rows[station] if self.rows else station
+        made = self.directions.block(row * self.bits, (row + 1) * self.bits)
         return made if self.raw else centred(made, self.layers)
 
     def read_block(self, station: int, arrays: Arrays) -> Floats:
@@ -66,7 +76,8 @@ class IdentityCodebook:
 
     def read(self, arrays: Arrays) -> Floats:
         """E^T gamma, real-valued, a row for each station; a bit is the sign of one."""
-        return self.directions.project(self.component(arrays)).reshape(self.stations, self.bits)
+        found = self.directions.project(self.component(arrays)).reshape(-1, self.bits)
+        return found[list(self.rows)] if self.rows else found
 
     def extract(self, arrays: Arrays) -> Words:
         """h: the bits read from a model, a row for each station."""

@@ -78,8 +78,16 @@ def read_run(folder: Path) -> TrainingReport:
         rounds=_log(folder / "log.jsonl"),
         epochs=_epochs(folder / "pretraining.safetensors"),
         agreement=matrix if {len(row) for row in matrix} == {len(matrix)} else (),
-        stations=tuple(f"station{station:03d}" for station in range(max(clients, len(matrix)))),
+        stations=_names(spec, max(clients, len(matrix))),
     )
+
+
+def _names(spec: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """As the registry calls them, or numbered where the run had no registry."""
+    known = spec.get("stations")
+    if isinstance(known, list) and len(known) == count:
+        return tuple(str(each) for each in known)
+    return tuple(f"station{station:03d}" for station in range(count))
 
 
 def _object(path: Path) -> dict[str, Any]:

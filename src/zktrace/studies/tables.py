@@ -6,7 +6,8 @@ from fractions import Fraction
 from statistics import mean, median
 from typing import Any
 
-from zktrace.studies.rows import Row
+from zktrace.errors import InputError, Refused
+from zktrace.studies.rows import Row, Rows
 
 DATASETS = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10"}
 _PAPER_FEDERATION = {"gnss": ("98 %", ".96"), "cifar10": ("100 %", ".94")}
@@ -241,6 +242,20 @@ def _innocents_line(row: Row) -> tuple[str, ...]:
     )
 
 
+def rows_of(file: Rows, kind: str) -> list[Row]:
+    """The rows of a file, at least one of them of the study that a table is about."""
+    rows = file.read()
+    study = _STUDY_OF.get(kind, kind)
+    found = sorted({str(row.trial.get("study")) for row in rows})
+    if not file.path.exists():
+        raise Refused(f"{file.path}: no such file")
+    if study not in found:
+        held = f"rows of {', '.join(found)}" if found else "no rows"
+        raise InputError(f"{file.path}: holds {held}, and this table is drawn from rows of {study}")
+    return rows
+
+
+_STUDY_OF = {"stability": "disguise"}
 TABLES = {
     "federation": federation_table,
     "tracing": tracing_table,

@@ -135,9 +135,12 @@ def loopback(spec: RunSpec, folder: Path) -> Iterator[Loopback]:
         for station, port in zip(stations, ports[1:], strict=True):
             started.append(_supernode(folder, address, spec, station=station, port=port))
         yield Loopback(superlink=address, found=found, link=started[0], nodes=tuple(started[1:]))
-    finally:
+    except BaseException:
         for process in reversed(started):
-            process.stop()
+            process.kill()
+        raise
+    for process in reversed(started):
+        process.stop()
 
 
 def _superlink(folder: Path, port: int) -> Process:

@@ -5,6 +5,8 @@ JSON, a few kilobytes:
     version  zkt-run-v1
     preset   TOML text
     seed     decides everything that is random
+    stations their names, in the order of the roster; none: they are numbered
+    rows     their rows in the registry, in the same order; none: 0, 1, 2 ...
     words    the stations' codewords in hexadecimal, in the order of the roster; none: no marks
     nodes    the stations' node keys (lines of OpenSSH), in the same order; none: nodes are believed
 
@@ -25,9 +27,10 @@ from zktrace.errors import InputError, MalformedFile
 from zktrace.federation.spec import RunSpec
 from zktrace.learning.presets import Preset, parse_preset
 from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.readouts.identity import ROWS_LIMIT
 
 VERSION: Final = "zkt-run-v1"
-_KEYS: Final = {"version", "preset", "seed", "words", "nodes"}
+_KEYS: Final = {"version", "preset", "seed", "stations", "rows", "words", "nodes"}
 _LARGEST: Final = 1 << 26
 
 
@@ -51,6 +54,8 @@ class RunFile:
             "version": VERSION,
             "preset": preset_toml(self.spec.preset),
             "seed": self.spec.seed,
+            "stations": list(self.spec.names),
+            "rows": list(self.spec.rows),
             "words": [word.hex() for word in self.spec.words],
             "nodes": list(self.nodes),
         }
@@ -85,7 +90,13 @@ def parse_run_file(data: bytes, *, source: str) -> RunFile:
     words = tuple(_word(source, each, preset.marks.bits) for each in _texts(source, content, "words"))
     try:
         return RunFile(
-            spec=RunSpec(preset=preset, seed=seed, words=words),
+            spec=RunSpec(
+                preset=preset,
+                seed=seed,
+                words=words,
+                names=tuple(_texts(source, content, "stations")),
+                rows=_rows(source, content["rows"]),
+            ),
             nodes=tuple(_texts(source, content, "nodes")),
         )
     except InputError as error:
@@ -117,6 +128,14 @@ def _texts(source: str, content: dict[str, Any], key: str) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise MalformedFile(f"{source}: {key} must be a list of texts")
     return values
+
+
+def _rows(source: str, values: object) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(
+        type(each) is int and 0 <= each < ROWS_LIMIT for each in values
+    ):
+        raise MalformedFile(f"{source}: rows must be a list of whole numbers below {ROWS_LIMIT}")
+    return tuple(values)
 
 
 def _word(source: str, text: str, bits: int) -> bytes:

@@ -136,10 +136,12 @@ def train_on(
     patience: Patience | None = None,
     resume: bool = False,
     progress: Progress | None = None,
+    ours: bool = False,
 ) -> dict[str, Any]:
     """Train the federation on a SuperLink, in the folder `out` of this machine, and return its result.
 
-    Progress tells of rounds. Whatever interrupts the wait stops the run; `resume` goes on with it.
+    Progress tells of rounds. Whatever interrupts the wait stops the run, unless the SuperLink is `ours` and
+    ends with it; `resume` goes on with it.
     """
     with tempfile.TemporaryDirectory(prefix="zktrace-flower-") as name:
         folder = Path(name)
@@ -154,8 +156,9 @@ def train_on(
         try:
             watch.until(folder / _OUTCOME, client, run)
         except BaseException:
-            with suppress(Error):  # what interrupted the wait is what the caller must hear of
-                client.stop(run)
+            if not ours:
+                with suppress(Error):  # what interrupted the wait is what the caller must hear of
+                    client.stop(run)
             raise
         ended = json.loads((folder / _OUTCOME).read_bytes())
     if "error" in ended:

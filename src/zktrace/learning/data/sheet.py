@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, MissingExtra
 from zktrace.learning.data.dataset import Dataset
 from zktrace.learning.data.gnss.render import CEILING_DB, FLOOR_DB
 from zktrace.learning.data.gnss.settings import GnssConfig
@@ -195,7 +195,7 @@ def _pillow() -> ModuleType:
     try:
         from PIL import Image  # noqa: PLC0415
     except ImportError as error:
-        raise Refused("a picture needs Pillow: pip install 'zktrace[learn]'") from error
+        raise MissingExtra("PIL") from error
     return Image
 
 

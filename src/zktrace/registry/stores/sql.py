@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from zktrace.errors import InputError, InvalidLog, Refused
+from zktrace.errors import InputError, InvalidLog, MissingExtra, Refused
 from zktrace.primitives.text import one_line
 from zktrace.registry.records import ENTRY_LIMIT
 
@@ -154,9 +154,7 @@ class SqlStore:
         try:
             yield
         except ModuleNotFoundError as error:
-            raise Refused(
-                f"PostgreSQL needs the package {error.name}: pip install 'zktrace[postgresql]'"
-            ) from None
+            raise MissingExtra.of(error) or error from None
         except SQLAlchemyError as error:
             said = str(error.orig if isinstance(error, DBAPIError) else error)
             first = next(iter(said.strip().splitlines()), type(error).__name__)

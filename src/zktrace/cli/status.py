@@ -1,0 +1,62 @@
+"""`zktrace status`: what the workspace holds, and what is left of its budget."""
+
+from typing import TYPE_CHECKING
+
+from zktrace.cli.output import Json, emit
+from zktrace.cli.registry import WorkspaceFolder, workspace_at
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from zktrace.registry.ledger import Ledger
+    from zktrace.registry.overview import Overview
+
+
+def status(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
+    """Show stations, releases, copies, cases, the budget left, and the head of the log."""
+    from dataclasses import asdict
+
+    from zktrace.registry.overview import overview
+
+    place = workspace_at(workspace)
+    head = place.registry.head().to_text()
+    found = overview(place.registry.ledger())
+    facts = {
+        "ok": True,
+        "workspace": str(place.root),
+        **asdict(found),
+        "budget": str(found.budget),
+        "spent": str(found.spent),
+        "left": str(found.left),
+        "head": head,
+    }
+    emit(facts, as_json=as_json, text="\n".join(_lines(found, str(place.root), head)))
+
+
+def _lines(found: "Overview", root: str, head: str) -> list[str]:
+    names = ", ".join(
+        f"{each.name} ({' + '.join(each.carriers)}: {each.copies} copies)" for each in found.releases
+    )
+    ends = [f"{found.certified} certified"] + [f"{found.open} without a verdict"] * bool(found.open)
+    return [
+        f"{root}  {found.title!r}",
+        f"stations  {found.stations} enrolled, {found.revoked} of them revoked",
+        f"releases  {names or 'none yet'}",
+        f"copies    {found.copies} on record",
+        f"cases     {found.cases}, {', '.join(ends)}",
+        f"budget    {found.spent} of {found.budget} spent, {left_text(found.left, found.ended_by)}",
+        f"head      {head}",
+    ]
+
+
+def left_text(left: "Fraction", ended_by: int | None) -> str:
+    """What of a budget can still be spent, in words."""
+    if ended_by is not None:
+        return f"nothing can be certified any more (entry {ended_by} looked without a budget)"
+    return f"{left} left" if left else "nothing left"
+
+
+def budget_line(spent: "Fraction", ledger: "Ledger") -> str:
+    """The same after an investigation, for the last lines of `trace`."""
+    ended_by = ledger.unpaid[0] if ledger.unpaid else None
+    return f"budget    {spent or 'nothing'} spent here; {left_text(ledger.remaining, ended_by)}"

@@ -1,0 +1,103 @@
+"""What a registry holds, counted for its operator: stations, releases, copies, cases, and the budget left."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from zktrace.registry.ledger import CERTIFIED, Ledger
+from zktrace.registry.records import Entry, Investigation, Verdict
+
+OPTION_LIMIT: Final = 40  # characters of a budget that the command line takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseCount:
+    """A release and how many copies of it are on record."""
+
+    name: str
+    carriers: tuple[str, ...]
+    copies: int
+    stations: int  # that have one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """A registry in numbers."""
+
+    title: str
+    stations: int  # enrolled, revoked ones too
+    revoked: int
+    releases: tuple[ReleaseCount, ...]  # in the order they were made
+    copies: int
+    cases: int
+    certified: int  # cases that ended in a certified verdict
+    open: int  # cases without a verdict: interrupted, their budget is spent
+    budget: Fraction
+    spent: Fraction
+    left: Fraction
+    ended_by: int | None  # the entry of an uncertified look, after which nothing can be certified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """An investigation as the log knows it."""
+
+    place: int
+    at: str
+    investigation: Investigation
+    verdict: Verdict | None
+
+
+def overview(ledger: Ledger) -> Overview:
+    """Count what is on record."""
+    copies = Counter(each.release for _, each in ledger.dispatches)
+    holders = {(each.release, each.station) for _, each in ledger.dispatches}
+    verdicts = [each.verdict for _, each in ledger.verdicts.values()]
+    return Overview(
+        title=ledger.setup.title,
+        stations=len(ledger.by_row),
+        revoked=sum(each.revoked is not None for each in ledger.stations.values()),
+        releases=tuple(
+            ReleaseCount(
+                name=name,
+                carriers=tuple(each.carrier for each in release.layouts),
+                copies=copies[name],
+                stations=sum(held == name for held, _ in holders),
+            )
+            for name, (_, release) in sorted(ledger.releases.items(), key=lambda item: item[1][0])
+        ),
+        copies=len(ledger.dispatches),
+        cases=len(ledger.investigations),
+        certified=sum(each in CERTIFIED for each in verdicts),
+        open=len(ledger.investigations) - len(verdicts),
+        budget=ledger.setup.budget,
+        spent=ledger.spent,
+        left=ledger.remaining,
+        ended_by=ledger.unpaid[0] if ledger.unpaid else None,
+    )
+
+
+def case_lines(ledger: Ledger, entries: Sequence[Entry]) -> tuple[CaseLine, ...]:
+    """All investigations, oldest first."""
+    return tuple(
+        CaseLine(
+            place=place,
+            at=entries[place].at,
+            investigation=case,
+            verdict=ledger.verdicts[place][1] if place in ledger.verdicts else None,
+        )
+        for place, case in sorted(ledger.investigations.items())
+    )
+
+
+def budget_text(budget: Fraction) -> str:
+    """A budget as the command line takes it: exact, or rounded down where that is too long."""
+    exact = str(budget)
+    if len(exact) <= OPTION_LIMIT:
+        return exact
+    scaled, shift = budget, 0
+    while 0 < scaled < 1:
+        scaled, shift = scaled * 10, shift + 1
+    return f"{int(scaled * 1000)}e-{shift + 3}"
