@@ -163,7 +163,10 @@ def test_nothing_is_overwritten_silently(here: Path, capsys: pytest.CaptureFixtu
             ["credential", "verify", "--public", "a.pub", "--allow-weak-params", "junk"],
             "proof: does not begin with",
         ),
-        (["credential", "verify", "--public", "a.key", "junk"], "public key: does not begin with"),
+        (
+            ["credential", "verify", "--public", "a.key", "junk"],
+            "a.key: a secret key, where a public one belongs",
+        ),
         (["credential", "verify"], "Missing"),
         (["credential", "nonsense"], "nonsense"),
         (["model", "show", "junk"], "junk"),

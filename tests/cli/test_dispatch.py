@@ -92,7 +92,7 @@ def test_trained_copies_and_what_they_cost(here: Path, capsys: pytest.CaptureFix
         "imbalance = 2.0", "imbalance = 1.0"
     )
     Path("tiny.toml").write_text(text)
-    assert run(["train", "--preset", "tiny.toml", "--out", "run", "--workers", "0"]) == 0
+    assert run(["train", "--preset", "tiny.toml", "--out", "run", "--workers", "0", "--workspace", "."]) == 0
     model = "run/model.safetensors"
     assert run(["release", model, "--carrier", "both", "--proxy", "tiny.toml", "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,11 +1,12 @@
 """Rows are added, never edited, and say which trial they answer."""
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
 
-from zktrace.errors import MalformedFile
+from zktrace.errors import MalformedFile, Refused
 from zktrace.studies.rows import Rows, trial_id
 
 
@@ -35,3 +36,18 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(MalformedFile, match="no row of a study"):
             Rows(path).read()
+
+
+def test_a_full_disk_is_told_by_the_file(tmp_path: Path) -> None:
+    rows = Rows(tmp_path / "rows.jsonl")
+    rows.add({"study": "first"}, {})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        with pytest.raises(Refused, match=r"rows\.jsonl: cannot be written \(file too large\)"):
+            rows.add({"study": "x" * 100_000}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [row.trial for row in rows.read()] == [{"study": "first"}]
+    rows.add({"study": "third"}, {})
+    assert [row.trial["study"] for row in rows.read()] == ["first", "third"]

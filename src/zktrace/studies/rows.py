@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import zktrace
-from zktrace.errors import MalformedFile
+from zktrace.errors import MalformedFile, Refused
 from zktrace.primitives.files import read_bounded
 
 _LARGEST = 1 << 28  # bytes of a file of rows
@@ -68,13 +68,20 @@ class Rows:
         row = Row(trial=dict(trial), outcome=dict(outcome), origin=origin())
         facts = {"trial": row.trial, "outcome": row.outcome, "origin": row.origin}
         line = json.dumps(facts, sort_keys=True).encode() + b"\n"
+        try:
+            self._append(line)
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            raise Refused(f"{self.path}: cannot be written ({reason})") from error
+        return row
+
+    def _append(self, line: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "ab") as handle:
             handle.truncate(self._whole())  # a killed writer may have left half a line
             handle.write(line)
             handle.flush()
             os.fsync(handle.fileno())
-        return row
 
     def _whole(self) -> int:
         """Bytes up to the end of the last whole line."""
