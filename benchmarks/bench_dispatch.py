@@ -19,7 +19,7 @@ from zktrace.carriers.weight import WeightWriter
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.credentials import SecretKey, by_name
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.releases import make_release
+from zktrace.dispatch.making import make_release
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, save_model

@@ -14,8 +14,9 @@ import numpy as np
 
 from timing import Row, at_most, report
 from zktrace.credentials import SecretKey, by_name
+from zktrace.dispatch.making import make_release
 from zktrace.dispatch.reading import Reading, read_queried, read_suspect
-from zktrace.dispatch.releases import Pool, make_release, reader_of, scores_reader_of
+from zktrace.dispatch.releases import Pool, reader_of, scores_reader_of
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of

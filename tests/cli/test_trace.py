@@ -16,7 +16,7 @@ import pytest
 from tracing.small import public_key, request
 from zktrace.cli.app import run
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.releases import make_release
+from zktrace.dispatch.making import make_release
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
 from zktrace.primitives import files

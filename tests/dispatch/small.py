@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from support import seeded
 from zktrace.codes import CodeKey
-from zktrace.credentials import PublicKey, SecretKey, by_name
+from zktrace.credentials import SecretKey, by_name
 from zktrace.models import save_model
 from zktrace.registry.custody import CodeShape
-from zktrace.registry.enrolling import enrol
+from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 
 SHAPES = (
@@ -23,8 +23,9 @@ SHAPES = (
 
 
 @cache
-def public_key(label: str) -> PublicKey:
-    return SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label)).public
+def request(label: str, offer: bytes) -> Request:
+    key = SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label))
+    return Request.make(key, offer, nonce=seeded(f"nonce {label}")(32))
 
 
 def operator(
@@ -35,9 +36,9 @@ def operator(
 ) -> Workspace:
     """A workspace with enrolled stations and the same code key every time."""
     with patch.object(CodeKey, "generate", lambda: CodeKey(secret=bytes(range(32)))):
-        made = Workspace.create(root, title="a federation", budget=budget, carriers=shapes)
+        made = Workspace.create(root, title="a federation", budget=budget, carriers=shapes, places=16)
     for name in stations:
-        enrol(made.registry, made.custody, station=name, public=public_key(name))
+        made.enrol(name, request(name, made.offer), allow_weak_params=True)
     return made
 
 

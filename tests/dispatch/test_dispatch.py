@@ -22,7 +22,8 @@ from zktrace.codes import sums
 from zktrace.dispatch import dispatching
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.releases import make_release, next_name, reader_of, release_folder
+from zktrace.dispatch.making import make_release, next_name
+from zktrace.dispatch.releases import reader_of, release_folder
 from zktrace.errors import Error, InputError, MalformedFile, Refused
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.weight import WeightReader

@@ -11,7 +11,8 @@ import pytest
 
 from dispatch.small import operator
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.releases import Pool, make_release, release_folder
+from zktrace.dispatch.making import make_release
+from zktrace.dispatch.releases import Pool, release_folder
 from zktrace.errors import InputError
 from zktrace.models import save_model
 from zktrace.registry.custody import CodeShape

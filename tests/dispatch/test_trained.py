@@ -15,7 +15,8 @@ from zktrace.codes import sums, symmetric, unpack
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.releases import Pool, make_release, reader_of, release_folder
+from zktrace.dispatch.making import make_release
+from zktrace.dispatch.releases import Pool, reader_of, release_folder
 from zktrace.dispatch.trained import others
 from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.learning.configs import EpisodeShape, EpisodicConfig

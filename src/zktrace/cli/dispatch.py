@@ -67,7 +67,8 @@ def release(
     The weight carrier's informed copies are computed; all others are trained, on the proxy data, which the
     release keeps: the validation part of the data, or a fixed fifth of the training part.
     """
-    from zktrace.dispatch.releases import make_release, release_folder
+    from zktrace.dispatch.making import make_release
+    from zktrace.dispatch.releases import release_folder
     from zktrace.readouts.runs import RunFacts
 
     place = workspace_at(workspace)
@@ -185,6 +186,7 @@ def dispatch(
                 "file": str(copy.path),
                 "digest": copy.digest.hex(),
                 "made": copy.made,
+                "weak": list(copy.weak),
                 "accuracy": None if cost is None else cost.copies[copy.station].mean,
             }
             for copy in copies
@@ -199,6 +201,11 @@ def dispatch(
 
 def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") -> str:
     lines = [f"{copy.path}  {copy.station}{'' if copy.made else ', was there'}" for copy in copies]
+    lines += [
+        f"warning: {copy.station}'s copy would not be named on the {', '.join(copy.weak)} carrier by itself"
+        for copy in copies
+        if copy.weak
+    ]
     lines.append(f"{made} copies of {release} made, {len(copies) - made} were there")
     if cost is not None:
         lines.append(

@@ -29,8 +29,9 @@ from zktrace.credentials import Component, ModelBinding, prove, verify
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import Cost, copy_cost
 from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.making import make_release
 from zktrace.dispatch.proxy import evaluation_samples
-from zktrace.dispatch.releases import make_release, reader_of
+from zktrace.dispatch.releases import reader_of
 from zktrace.errors import Error, EvidenceRejected
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run

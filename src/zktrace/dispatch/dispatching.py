@@ -1,4 +1,4 @@
-"""Dispatch: a file for each station, then its record.
+"""Dispatch: a file for each station, read back, then its record.
 
 A station whose copy lies where it should with the digest on record is passed over, so an interrupted dispatch
 is repeated until it is done. A file that stands without a record (the process died between the two) is made
@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from zktrace.codes import Code, unpack
 from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, maker_of
 from zktrace.dispatch.releases import release_folder
+from zktrace.dispatch.standing import Standing
 from zktrace.errors import Error, InputError, Refused, WorkerDied
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, sweep
@@ -35,6 +36,7 @@ class Copy:
     path: Path
     digest: bytes
     made: bool
+    weak: tuple[str, ...] = ()  # carriers on which it would not be named by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +126,25 @@ def _dispatch(
         yield Copy(station=name, path=places[name], digest=found, made=False)
     codes = [workspace.custody.code(carrier, ledger.claims) for carrier in plan.carriers]
     orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
+    standing = Standing(workspace=workspace, release=record)
     for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
+        weak = _read_back(standing, order)
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
         report(order.station, 1.0)
-        yield Copy(station=order.station, path=order.path, digest=digest, made=True)
+        yield Copy(station=order.station, path=order.path, digest=digest, made=True, weak=weak)
+
+
+def _read_back(standing: Standing, order: _Order) -> tuple[str, ...]:
+    """Carriers on which a copy is weak; Refused, and the copy removed, if nothing would name it."""
+    weak = standing.weak(order.path, order.words)
+    if len(weak) < len(order.words):
+        return tuple(weak)
+    order.path.unlink(missing_ok=True)
+    reasons = "; ".join(f"{carrier}: {reason}" for carrier, reason in weak.items())
+    raise Refused(
+        f"{order.station}: its copy would not be named if it leaked, so it is not handed out ({reasons}); "
+        "make marks stronger (--share, --episodes, --mark), or release the model on another carrier"
+    )
 
 
 def _order(station: str, release: str, ledger: Ledger, path: Path, codes: list[Code]) -> _Order:

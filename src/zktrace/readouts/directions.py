@@ -67,8 +67,13 @@ class Directions:
         """<vector, direction j> for every j, with one block in memory at a time."""
         if vector.shape != (self.dimension,):
             raise InputError(f"a vector of {vector.size} coordinates for directions of {self.dimension}")
-        parts = [block @ vector for _, block in self.blocks()]
+        parts = [block @ vector for _, block in self._kept or self.blocks()]
         return np.concatenate(parts) if parts else np.empty(0)
+
+    @cached_property
+    def _kept(self) -> list[tuple[int, Floats]]:
+        """All blocks, if they are small: whoever reads a thousand copies makes them once."""
+        return list(self.blocks()) if 8 * self.count * self.dimension <= BLOCK_BYTES else []
 
     @property
     def _pairs(self) -> int:

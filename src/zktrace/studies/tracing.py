@@ -18,8 +18,9 @@ from zktrace.codes import Code
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.making import make_release
 from zktrace.dispatch.proxy import evaluation_samples, proxy_pool
-from zktrace.dispatch.releases import make_release, reader_of, release_folder
+from zktrace.dispatch.releases import reader_of, release_folder
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.spec import RunSpec
 from zktrace.models import ModelState, model_digest, open_model

@@ -12,7 +12,8 @@ from zktrace.certificates.adjudicate import TAILS, Decision, Exceedance, Reading
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Evidence as Source
 from zktrace.certificates.stages import investigate
-from zktrace.codes import Code, Coefficients, score_all, soft, symmetric
+from zktrace.codes import Biases, Code, Coefficients, score_all, soft, symmetric
+from zktrace.codes import sums as row_sums
 from zktrace.codes.biases import ONE
 from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.registry.readouts import readout_digest
@@ -63,11 +64,15 @@ def score(
     )
 
 
-def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> Reading:
+def coefficients_of(values: NDArray[np.float64], biases: Biases, rule: Rule) -> Coefficients:
+    """What rows are scored with at the first stage."""
     if rule == "paper":
-        coefficients = symmetric((readout.values > 0).astype(np.uint8), code.biases)
-    else:
-        coefficients = soft(readout.values, code.biases)
+        return symmetric((values > 0).astype(np.uint8), biases)
+    return soft(values, biases)
+
+
+def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> Reading:
+    coefficients = coefficients_of(readout.values, code.biases, rule)
     return Reading(
         carrier=readout.carrier, coefficients=coefficients, sums=score_all(code, recipients, coefficients)
     )
@@ -193,7 +198,7 @@ def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, .
             CarrierTable(
                 carrier=readout.carrier,
                 values=readout.values,
-                scores=_floats(reading),
+                scores=floats(reading.sums, reading.coefficients),
                 positive=positive,
                 negative=negative,
                 candidate=candidate,
@@ -202,8 +207,19 @@ def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, .
     return tuple(result)
 
 
-def _floats(reading: Reading) -> NDArray[np.float64]:
+def floats(sums: NDArray[np.int64], coefficients: Coefficients) -> NDArray[np.float64]:
     """S of everybody, for people: `Coefficients.score` in 64 bits, which hold it."""
-    coefficients = reading.coefficients
-    exact: NDArray[np.int64] = reading.sums * ONE - coefficients.offset
+    exact: NDArray[np.int64] = sums * ONE - coefficients.offset
     return exact / float(coefficients.denominator)
+
+
+def deviations(
+    values: NDArray[np.float64], biases: Biases, rows: NDArray[np.uint8], rule: Rule
+) -> NDArray[np.float64]:
+    """Scores of packed rows in standard deviations of an innocent's: about normal for one (`lem:innoc`)."""
+    coefficients = coefficients_of(values, biases, rule)
+    p = biases.probabilities()
+    c = coefficients.numerators / float(1 << coefficients.scale_bits)
+    spread = float(np.sqrt((c * c * p * (1.0 - p)).sum()))
+    found = floats(row_sums(rows, coefficients), coefficients)
+    return found / spread if spread else np.zeros(len(found))

@@ -1,0 +1,64 @@
+"""Whether a model descends from marked copies: then it carries rows, and its readings name innocents.
+
+Rows belong to stations, not to releases. Stations that train on from their copies, and a server that averages
+what they send back, make a shared model with everybody's row in it: read under the earlier release, it names
+everybody although nobody leaked. So a new model is read under every release on record, and refused if the
+rows of those enrolled show in it, one of them or all of them together.
+
+    one         the largest score, in deviations of an innocent's
+    together    the sum of the squares of all scores; among N independent rows it is about chi-squared
+
+Both are screens, not certificates: a clean model is refused with a probability of about LEVEL.
+"""
+
+import math
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from zktrace.dispatch.releases import reader_of
+from zktrace.errors import InputError, Refused
+from zktrace.models import ModelState
+from zktrace.readouts.directions import Floats
+from zktrace.registry.records import RULE_OF
+from zktrace.registry.workspace import Workspace
+from zktrace.tracing.score import deviations
+
+LEVEL: Final = 1e-4  # of all readings together
+
+
+def check_unmarked(workspace: Workspace, model: ModelState) -> None:
+    """Refused if the model carries rows under an earlier release."""
+    ledger = workspace.registry.ledger()
+    readings = [(name, layout) for name, (_, each) in ledger.releases.items() for layout in each.layouts]
+    if not readings or not ledger.by_row:
+        return
+    for name, layout in readings:
+        try:
+            values = reader_of(workspace, name, layout.carrier).read(model)
+        except InputError:
+            continue  # another architecture: nothing of that release can be read from it
+        code = workspace.custody.code(layout.carrier, ledger.claims)
+        rows = code.rows(range(len(ledger.by_row)))
+        found = deviations(values, code.biases, rows, RULE_OF[layout.profile])
+        if carries(found, LEVEL / len(readings)):
+            raise Refused(
+                f"this model carries rows of copies of {name} (read on the {layout.carrier} carrier): it was "
+                "trained on from marked copies, and tracing it would name innocents. Train on from the "
+                f"shared model of {name} instead, or release it in a workspace of its own (zktrace init)"
+            )
+
+
+def carries(scores: Floats, level: float) -> bool:
+    """Whether scores, in deviations, are not those of rows that have nothing to do with the readout."""
+    count = len(scores)
+    one = NormalDist().inv_cdf(1.0 - level / (4 * count))
+    return bool(np.abs(scores).max() > one or (scores**2).sum() > chi_squared_above(count, level / 2))
+
+
+def chi_squared_above(degrees: int, level: float) -> float:
+    """What a chi-squared sum exceeds with probability `level`, by the cube root (Wilson and Hilferty)."""
+    spread = 2.0 / (9.0 * degrees)
+    z = NormalDist().inv_cdf(1.0 - level)
+    return float(degrees * (1.0 - spread + z * math.sqrt(spread)) ** 3)
