@@ -142,8 +142,8 @@ def _check(given: Arrays, wanted: Arrays, convolutions: list[_Convolution]) -> N
         sizes = {wanted[f"{each.norm}.{part}"].shape for part in _PARTS} | {shape[:1]}
         if math.prod(shape) > MAX_FILTERS or max(shape, default=0) > MAX_CHANNELS:
             raise LimitExceeded(
-                f"{each.weight!r} has shape {shape}: at most {MAX_CHANNELS} channels and {MAX_FILTERS} numbers "
-                "a layer are aligned"
+                f"{each.weight!r} has shape {shape}: layers of at most {MAX_CHANNELS} channels and "
+                f"{MAX_FILTERS} numbers are aligned"
             )
         if len(shape) != 4 or len(sizes) != 1 or (inputs is not None and len(inputs) != shape[1]):
             raise InputError(f"{each.weight!r} of shape {shape} does not fit the layers around it")
