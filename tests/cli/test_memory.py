@@ -127,6 +127,20 @@ def test_attacks_on_large_files(place: Path, make: hostile.Make) -> None:
 
 @linux
 @pytest.mark.slow
+def test_attacks_that_train(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    out: list[object] = ["--out", tmp_path / "attacked", "--force"]
+    small: list[object] = ["--epochs", 1, "--samples", 64, "--width", 4, "--data", "smoke"]
+    attacks = [
+        ["attack", "finetune", hostile.wide_resnet(tmp_path / "wide"), "--episodes", 1, *out],
+        ["attack", "distill", hostile.huge_head(tmp_path / "head"), *small, *out],
+        ["attack", "isometry", hostile.wide_resnet(tmp_path / "wide"), *out],
+    ]
+    assert most_resident(attacks, tmp_path) < MOST
+
+
+@linux
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [hostile.wide_resnet, hostile.huge_head, hostile.integer_resnet])
 def test_carriers_that_run_the_suspect(tmp_path: Path, make: hostile.Make) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
