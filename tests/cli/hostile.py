@@ -2,7 +2,7 @@
 
 import struct
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,11 @@ import numpy as np
 from models.forge import mapping, pickle_of, storage, tensor
 from zktrace.models.dtypes import BY_TAG
 from zktrace.models.safetensors_header import Layout, build_header, file_order
+from zktrace.readouts.scales import MAX_SCALES
 
 Arrays = dict[str, tuple[str, tuple[int, ...]]]  # name -> (element type, shape)
+Make = Callable[[Path], Path]
+
 LARGE = 100_000_000
 
 
@@ -41,10 +44,14 @@ def one_wide_layer(path: Path, size: int = 2_000_000) -> Path:
     return safetensors(path, norms(["bn1"], size))
 
 
-def wide_layers(path: Path, tag: str = "bfloat16") -> Path:
+def widest_that_is_read(path: Path) -> Path:
+    """As many scales as are allowed."""
+    return one_wide_layer(path, MAX_SCALES)
+
+
+def wide_layers(path: Path) -> Path:
     """100 MB of scales in 25 layers."""
-    size = LARGE // (25 * 2 * BY_TAG[tag].size) - 4
-    return safetensors(path, norms((f"layer{at}.bn1" for at in range(25)), size, tag))
+    return safetensors(path, norms((f"layer{at}.bn1" for at in range(25)), 999_000, "bfloat16"))
 
 
 def many_views(path: Path, layers: int = 1300, size: int = 370_000) -> Path:
@@ -96,18 +103,20 @@ def resnet(width: int, tag: str = "float16", channels: int = 4) -> Arrays:
     return found
 
 
-def wide_resnet(path: Path, tag: str = "float16", channels: int = 4) -> Path:
-    """The widest ResNet that 100 MB hold."""
-    width = 128 if BY_TAG[tag].size == 2 else 180
-    return safetensors(path, resnet(width, tag, channels))
+def wide_resnet(path: Path) -> Path:
+    """The widest ResNet-18 that 100 MB hold in half precision."""
+    return safetensors(path, resnet(128))
 
 
-def huge_head(path: Path, channels: int = 4) -> Path:
-    """A narrow ResNet with a last layer of six million outputs."""
-    arrays = resnet(1, channels=channels)
-    return safetensors(
-        path, arrays | {"fc.weight": ("float16", (6_000_000, 8)), "fc.bias": ("float16", (6_000_000,))}
-    )
+def integer_resnet(path: Path) -> Path:
+    """A wider one, in bytes: four or eight times as much in real numbers."""
+    return safetensors(path, resnet(180, "int8"))
+
+
+def huge_head(path: Path) -> Path:
+    """A narrow ResNet with a last layer of five million outputs."""
+    head: Arrays = {"fc.weight": ("float16", (5_000_000, 8)), "fc.bias": ("float16", (5_000_000,))}
+    return safetensors(path, resnet(1) | head)
 
 
 def one_wide_array(path: Path) -> Path:
@@ -121,7 +130,7 @@ def many_names(path: Path) -> Path:
     return safetensors(path, norms(names, 1))
 
 
-def empty_npz(path: Path, size: int = 25_000_000) -> Path:
+def turned_npz(path: Path, size: int = 24_000_000) -> Path:
     """A big-endian array in Fortran order, which has to be turned."""
     with zipfile.ZipFile(path, "w") as archive:
         text = f"{{'descr': '>f2', 'fortran_order': True, 'shape': (2, {size}), }}\n".encode()

@@ -14,12 +14,13 @@ import pytest
 
 from dispatch.small import operator
 from zktrace.cli.app import run
-from zktrace.dispatch.releases import Pool, draw_queries, release_folder
+from zktrace.dispatch.making import draw_queries
+from zktrace.dispatch.releases import Pool, release_folder, seed_of
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.scores import output_frames, scattered
 from zktrace.readouts.views import in_views, mean_view
 from zktrace.registry.custody import CodeShape
-from zktrace.registry.readouts import directions_commitment, readout_bytes, readout_digest
+from zktrace.registry.readouts import readout_bytes, readout_digest
 from zktrace.registry.records import Layout, Release
 from zktrace.registry.workspace import Workspace
 
@@ -42,8 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     rng = np.random.default_rng(1)
     images = rng.standard_normal((400, 3, 4, 4)).astype(np.float32)
     pool = Pool(images=images, labels=np.arange(400) % CLASSES, episodes={}, note="")
-    seed = place.custody.direction_seed("output", "r1")
-    queries = draw_queries(pool, LENGTH, seed)
+    queries = draw_queries(pool, LENGTH, place.custody.probe_stream("output", 0))
     folder = release_folder(place, "r1")
     folder.path.mkdir(parents=True)
     folder.save_pool(pool)
@@ -55,11 +55,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
         profile="informed",
         dimension=CLASSES,
         layers=(),
-        directions=directions_commitment(seed, "output"),
         reference=readout_digest(scores),
         probes=model_digest(open_model(folder.queries_path)),
     )
-    place.registry.add(Release(name="r1", model=bytes(32), layouts=(layout,)))
+    root = place.registry.ledger().root
+    place.registry.add(Release(name="r1", number=0, root=root, model=bytes(32), layouts=(layout,)))
     monkeypatch.chdir(place.root)
     return place
 
@@ -70,8 +70,8 @@ def leaked(place: Workspace, images: np.ndarray, row: int) -> np.ndarray:
     probes = release_folder(place, "r1").queries(layout).probes
     views = in_views(probes)
     where = {each.tobytes(): at % len(probes) for at, each in enumerate(views)}
-    bits = np.unpackbits(np.frombuffer(place.custody.row("output", row), dtype=np.uint8))
-    frames = output_frames(place.custody.direction_seed("output", "r1"), mean_view(reference(views)))
+    bits = np.unpackbits(place.code("output").rows([row])[0])
+    frames = output_frames(seed_of(place, "r1", "output"), mean_view(reference(views)))
     signs = scattered(2.0 * bits - 1, frames.shape[1])
     scores = 2.0 * reference(images)
     for i, image in enumerate(images):

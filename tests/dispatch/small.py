@@ -23,9 +23,13 @@ SHAPES = (
 
 
 @cache
+def secret_key(label: str) -> SecretKey:
+    return SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label))
+
+
+@cache
 def request(label: str, offer: bytes) -> Request:
-    key = SecretKey.generate(by_name("test-128-64-16"), entropy=seeded(label))
-    return Request.make(key, offer, nonce=seeded(f"nonce {label}")(32))
+    return Request.make(secret_key(label), offer, nonce=seeded(f"nonce {label}")(32))
 
 
 def operator(

@@ -23,11 +23,11 @@ from zktrace.dispatch import dispatching
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.making import make_release, next_name
-from zktrace.dispatch.releases import reader_of, release_folder
+from zktrace.dispatch.releases import reader_of, release_folder, seed_of
 from zktrace.errors import Error, InputError, MalformedFile, Refused
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.readouts import directions_commitment, readout_digest
+from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import Revocation
 from zktrace.registry.workspace import Workspace
 
@@ -47,7 +47,7 @@ def released(place: Workspace, **options: object) -> Path:
 
 def named(place: Workspace, release: str, state: object) -> set[str]:
     """Who is named for a suspect."""
-    code = place.custody.code("weight")
+    code = place.code("weight")
     ledger = place.registry.ledger()
     rows = code.rows(range(len(ledger.by_row)))
     evidence = Evidence(
@@ -62,17 +62,18 @@ def named(place: Workspace, release: str, state: object) -> set[str]:
 
 
 def test_a_release_records_what_a_reader_needs(place: Workspace) -> None:
+    head = place.registry.head()
     path = released(place)
     before = path.read_bytes()
     record = place.registry.ledger().release("r1")
     layout = record.layout("weight")
     assert layout is not None
     folder = release_folder(place, "r1")
-    seed = place.custody.direction_seed("weight", "r1")
+    seed = seed_of(place, "r1", "weight")
     assert folder.shared_path.read_bytes() == before == path.read_bytes()
     assert record.model == model_digest(open_model(path))
     assert (layout.profile, layout.layers, layout.dimension) == ("informed", (60,) * 5, 300)
-    assert layout.directions == directions_commitment(seed, "weight")
+    assert (record.number, record.root) == (0, head.root)
     blank = WeightReader(seed=seed, length=96, layers=layout.layers, profile="informed")
     assert layout.reference == readout_digest(blank.project(arrays()))
     assert reader_of(place, "r1", "weight").read(arrays()).tolist() == [0.0] * 96

@@ -14,19 +14,14 @@ from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
 from zktrace.carriers.output import class_scores
 from zktrace.codes import soft, sums
+from zktrace.derivation.streams import Stream
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.judging import network_readers
 from zktrace.dispatch.queries import Order, picked, queries_of
 from zktrace.dispatch.reading import read_queried, read_suspect
-from zktrace.dispatch.releases import (
-    Pool,
-    draw_queries,
-    make_release,
-    reader_of,
-    release_folder,
-    scores_reader_of,
-)
+from zktrace.dispatch.making import draw_queries, make_release
+from zktrace.dispatch.releases import Pool, reader_of, release_folder, scores_reader_of
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
 from zktrace.judge import Judgement, Policy, judge
 from zktrace.judge.readers import Wanted
@@ -78,7 +73,7 @@ def copy(made: Workspace) -> ModelState:
 
 
 def sigmas(made: Workspace, carrier: str, values: np.ndarray) -> np.ndarray:
-    code = made.custody.code(carrier)
+    code = made.code(carrier)
     found = soft(values, code.biases)
     return np.asarray(found.scores_float(sums(code.rows(range(3)), found)) / np.sqrt(code.length))
 
@@ -126,7 +121,7 @@ def test_what_cannot_be_a_release_is_refused(made: Workspace, tmp_path: Path) ->
         make_release(made, tmp_path / "model.safetensors", carriers=("output",), pool=pool(150))
     one = Pool(images=pool().images, labels=np.zeros(320, np.int64), episodes={}, note="")
     with pytest.raises(InputError, match="two classes"):
-        draw_queries(one, 10, bytes(32))
+        draw_queries(one, 10, Stream("probes", bytes(32)))
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -168,6 +163,7 @@ def test_a_rotated_copy_is_named_through_a_declared_look(made: Workspace) -> Non
         readouts=reading.readouts,
         further=reading.further,
         budget=Fraction(1, 10),
+        requests=made.request_of,
     )
     assert case.names == ("beta",)
     assert case.look.alignment in ("procrustes", "ridge")
@@ -208,10 +204,11 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Workspace)
         readouts=(),
         further=reading.further,
         budget=Fraction(1, 10),
+        requests=made.request_of,
     )
     assert case.names == ("beta",)
     data, head = case.evidence.to_bytes(), made.registry.head()
-    policy = Policy(min_length=64, max_budget=Fraction(1, 10))
+    policy = Policy(min_length=64, accept_weak_credentials=True, max_budget=Fraction(1, 10))
     found = judge(data, head=head, policy=policy, suspect=suspect)
     assert any("takes the release's shared model" in fact for fact in found.steps[4].unchecked)
     original = release_folder(made, "r1").shared()
@@ -234,10 +231,11 @@ def test_a_judge_with_the_probes_reads_the_network_again(made: Workspace) -> Non
         release="r1",
         readouts=reading.readouts,
         budget=Fraction(1, 10),
+        requests=made.request_of,
     )
     assert case.names == ("beta",)
     named = {each.carrier for each in case.evidence.carriers}
-    policy = Policy(min_length=64, max_budget=Fraction(1, 10), require_suspect=True, require_readout=True)
+    policy = Policy(min_length=64, accept_weak_credentials=True, max_budget=Fraction(1, 10), require_suspect=True, require_readout=True)
     probes = [open_model(each) for each in (folder.probes_path, folder.queries_path)]
 
     def judged(suspect: ModelState, **more: object) -> Judgement:
@@ -324,12 +322,12 @@ def test_probes_are_of_all_classes_alike_as_far_as_there_are_images() -> None:
     images = np.random.default_rng(0).standard_normal((len(labels), 3, 8, 8)).astype(np.float32)
     pool = Pool(images=images, labels=labels, episodes={}, note="")
     of = {image.tobytes(): int(label) for image, label in zip(images, labels, strict=True)}
-    found = draw_queries(pool, 120, bytes(32))
+    found = draw_queries(pool, 120, Stream("probes", bytes(32)))
     drawn = [of[each.tobytes()] for each in found.probes]
     assert [drawn.count(label) for label in counts] == [40, 40, 30, 10]  # ten of each are the support's
     assert drawn != sorted(drawn)
     assert len({each.tobytes() for each in found.probes}) == 120
-    other = draw_queries(pool, 120, bytes([1] * 32))
+    other = draw_queries(pool, 120, Stream("probes", bytes([1] * 32)))
     assert not np.array_equal(other.probes, found.probes)
 
 

@@ -49,7 +49,7 @@ def place(folder: Path, carriers: tuple[str, ...], profile: str) -> Workspace:
 
 def agreement(made: Workspace, carrier: str, state: ModelState) -> list[float]:
     """How often the signs of a reading are the bits of each station's row."""
-    code = made.custody.code(carrier)
+    code = made.code(carrier)
     word = reader_of(made, "r1", carrier).read(state) > 0
     rows = unpack(code.rows(range(len(NAMES))), code.length)
     return [float(each) for each in (rows == word).mean(axis=1)]
@@ -113,7 +113,7 @@ def test_the_papers_copies_carry_their_rows_by_sign(
     (copy,) = dispatch(made, stations=["beta"], settings=settings)
     state = open_model(copy.path)
     assert agreement(made, carrier, state)[1] > least
-    code = made.custody.code(carrier)
+    code = made.code(carrier)
     coefficients = symmetric(reader_of(made, "r1", carrier).read(state) > 0, code.biases)
     assert sums(code.rows(range(3)), coefficients).argmax() == 1
     assert made.registry.ledger().release("r1").layouts[0].reference == bytes(32)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from models.forge import scarce_memory
 from zktrace.errors import LimitExceeded, Refused
 from zktrace.primitives import files
 from zktrace.primitives.files import read_bounded, sweep, whole_file, write_atomic
@@ -98,6 +99,12 @@ def test_a_large_file_is_refused_by_its_size(tmp_path: Path) -> None:
         handle.truncate(1 << 40)  # sparse: reading it would take forever
     with pytest.raises(LimitExceeded, match="1099511627776 bytes, the limit is 10"):
         read_bounded(target, limit=10)
+
+
+def test_a_high_limit_takes_no_room(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"small")
+    with scarce_memory(64 << 20):
+        assert read_bounded(tmp_path / "x", limit=1 << 40) == b"small"
 
 
 def test_a_name_of_full_length_and_a_name_too_long(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.errors import InputError
+from zktrace.errors import InputError, LimitExceeded
 
 State = Mapping[str, NDArray[Any]]
 NewState = dict[str, NDArray[Any]]
@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 
 EPSILON: Final = 1e-5  # of this package's BatchNorm layers
 LARGEST_SPREAD: Final = 4.0
+LARGEST_STATE: Final = 1 << 26  # numbers; they are held in double precision
 _PARTS: Final = ("weight", "bias", "running_mean", "running_var")
 _BLOCK: Final = re.compile(r"layer([1-4])\.([0-9]{1,3})\.conv1\.weight")
 
@@ -132,6 +133,9 @@ class _Rewriting:
         self._types = {name: array.dtype for name, array in state.items()}
         self._order = list(state)
         touched = {name for each in self.sets for name in self._names(each)}
+        count = sum(state[name].size for name in touched)
+        if count > LARGEST_STATE:
+            raise LimitExceeded(f"a model of {count} numbers: at most {LARGEST_STATE} are rewritten")
         self._arrays = {
             name: array.astype(np.float64) if name in touched else np.array(array)
             for name, array in state.items()

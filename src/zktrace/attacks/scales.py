@@ -17,6 +17,7 @@ NewState = dict[str, NDArray[Any]]
 
 STAGES: Final = ("stem", "layer1", "layer2", "layer3", "layer4")
 _VARIANCE: Final = ".running_var"
+_PART: Final = 1 << 20  # numbers that are in double precision at a time
 
 
 def batch_norms(state: State) -> list[str]:
@@ -50,12 +51,16 @@ def quantise_all(state: State, *, bits: int) -> NewState:
 def _quantised(array: NDArray[Any], bits: int) -> NDArray[Any]:
     if not 1 <= bits <= 32:
         raise InputError(f"{bits} bits: must be 1..32")
-    exact = array.astype(np.float64)
-    low, high = float(exact.min()), float(exact.max())
+    low, high = float(array.min()), float(array.max())
     step = (high - low) / (2**bits - 1)
     if not np.isfinite(step):
         raise InputError("the model has numbers that are not finite")
-    return (low + step * np.round((exact - low) / step)).astype(array.dtype) if step > 0 else array.copy()
+    result = array.copy()
+    flat = result.reshape(-1)
+    for start in range(0, flat.size if step > 0 else 0, _PART):
+        exact = flat[start : start + _PART].astype(np.float64)
+        flat[start : start + _PART] = low + step * np.round((exact - low) / step)
+    return result
 
 
 def prune_scales(state: State, *, share: float, structured: bool = False) -> NewState:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.errors import InputError
+from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.resnet import BLOCKS, ResNet
 from zktrace.learning.states import load_state
 
+MAX_OUTPUTS = 1 << 15  # of a last layer
 _BLOCK = re.compile(r"layer([1-4])\.([0-9]{1,3})\.conv1\.weight")
 
 
@@ -63,6 +64,8 @@ def _outputs(state: Mapping[str, NDArray[Any]], features: int) -> int:
     shape = state["fc.weight"].shape
     if len(shape) != 2 or shape[1] != features or not shape[0]:
         raise InputError(f"'fc.weight' has shape {shape}, the model needs (outputs, {features})")
+    if shape[0] > MAX_OUTPUTS:
+        raise LimitExceeded(f"'fc.weight' has {shape[0]} outputs, at most {MAX_OUTPUTS} are used")
     return int(shape[0])
 
 

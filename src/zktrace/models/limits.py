@@ -1,6 +1,7 @@
 """What a model file may claim, decided before anything of the claimed size is allocated."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -37,6 +38,8 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
 METADATA = "__metadata__"  # reserved by safetensors: a tensor of this name could be opened but not saved
 
 
@@ -46,7 +49,7 @@ def check_name(name: str) -> bytes:
         raise MalformedModel("a tensor has an empty name")
     if name == METADATA:
         raise MalformedModel(f"a tensor cannot be named {METADATA}")
-    if any(ord(each) < 0x20 or 0x7F <= ord(each) < 0xA0 for each in name):
+    if _CONTROL.search(name) is not None:
         raise MalformedModel(f"tensor {shown(name)}: control characters in the name")
     try:
         return name.encode()
