@@ -318,10 +318,14 @@ def test_a_component_is_read_from_the_model_by_the_registry(
     for name in ("alpha", "bravo"):
         run(["credential", "new", name, *WEAK])
     run(["init", "home", "--identity-bits", "16"])
+    capsys.readouterr()
+    assert run(["offer", "--workspace", "home"]) == 0
+    offer = capsys.readouterr().out.strip()
     for name in ("alpha", "bravo"):
-        assert (
-            run(["enrol", name, "--public", f"{name}.pub", "--workspace", "home", "--allow-weak-params"]) == 0
-        )
+        asked = ["--key", f"{name}.key", "--offer", offer, "--out", f"{name}.request"]
+        assert run(["credential", "request", *asked]) == 0
+        enrol = ["enrol", name, "--request", f"{name}.request", "--workspace", "home"]
+        assert run([*enrol, "--allow-weak-params"]) == 0
     key = PublicKey.from_bytes((here / "bravo.pub").read_bytes())
     word = np.unpackbits(np.frombuffer(key.codeword(16), dtype=np.uint8))
     gamma = np.linalg.lstsq((2.0 * word[:, None] - 1) * book.block(1), np.ones(16), rcond=None)[0]

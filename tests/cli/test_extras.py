@@ -18,6 +18,7 @@ from zktrace.cli.app import app, run
 from zktrace.credentials import SecretKey
 from zktrace.errors import EXTRAS, MissingExtra
 from zktrace.models import save_model
+from zktrace.registry.requests import Request
 
 _CHILD = """
 import contextlib, io, json, sys
@@ -54,18 +55,20 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "data preview": ("--out OUT", "learn"),
     "demo": ("--out OUT", "learn"),
     "dispatch": ("--all --workspace w", "operator"),
-    "enrol": ("a --public a.pub --workspace w", "operator"),
+    "enrol": ("a --request a.request --workspace w", "operator"),
     "init": ("OUT", "operator"),
     "judge": ("case.json --head zkt-head-v1:1:" + "0" * 64, None),
     "log head": ("--workspace w", "operator"),
     "log prove": ("0 --workspace w", "operator"),
     "log verify": ("--workspace w", "operator"),
     "model show": ("model.safetensors", None),
+    "offer": ("--workspace w", "operator"),
     "probes collect": ("a.npz --order order --out OUT", None),
     "probes export": ("--order OUT --out OUT --workspace w", "operator"),
     "registry export": ("OUT --workspace w", "operator"),
     "release": ("model.safetensors --workspace w", "operator"),
     "report": ("run", None),
+    "reserve": ("3 --workspace w", "operator"),
     "revoke": ("a --reason gone --workspace w", "operator"),
     "stations": ("--workspace w", "operator"),
     "status": ("--workspace w", "operator"),
@@ -114,7 +117,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     norms = {f"bn{i}.running_var": np.ones(1024, np.float32) for i in range(4)}
     save_model(root / "model.safetensors", scales | norms)
     for name in ("a", "b"):
-        (root / f"{name}.pub").write_bytes(SecretKey.generate().public.to_bytes())
+        key = SecretKey.generate()
+        (root / f"{name}.pub").write_bytes(key.public.to_bytes())
+        (root / f"{name}.request").write_bytes(Request.make(key, bytes(32)).to_bytes())
     (root / "w").mkdir()
     (root / "w" / "zktrace.toml").write_text('version = 1\ndatabase = "registry.db"\n')
     for name in ("case.json", "order", "a.npz", "p"):

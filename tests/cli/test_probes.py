@@ -122,12 +122,14 @@ def test_a_queried_model_is_traced_and_judged(home: Workspace, capsys: pytest.Ca
     assert [each["station"] for each in facts["named"]] == ["beta"]
     assert [each["alignment"] for each in facts["looks"]] == ["identity"]
     head = home.registry.head().to_text()
-    assert run(["judge", "case.zkt.json", "--head", head, "--scores", "scores.npz", "--json"]) == 0
+    Path("policy.toml").write_text("accept_weak_credentials = true\n")  # the stations' keys are for tests
+    asked = ["judge", "case.zkt.json", "--head", head, "--policy", "policy.toml", "--scores"]
+    assert run([*asked, "scores.npz", "--json"]) == 0
     steps = json.loads(capsys.readouterr().out)["steps"]
     assert any("256 values of the suspect read again" in fact for fact in steps[4]["checked"])
     scores = np.load("scores.npz")["scores"]
     np.savez("other.npz", scores=scores + 0.01 * np.arange(CLASSES) ** 2)
-    assert run(["judge", "case.zkt.json", "--head", head, "--scores", "other.npz"]) == 1
+    assert run([*asked, "other.npz"]) == 1
     assert "step 5" in capsys.readouterr().err
 
 

@@ -14,23 +14,32 @@ from zktrace.registry.log import Head
 from zktrace.registry.records import Dispatch, Release
 from zktrace.registry.workspace import Workspace
 
+OFFER = "zkt-offer-v1:" + "00" * 32
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with public keys of two stations."""
+    """A folder with the keys of two stations."""
     monkeypatch.chdir(tmp_path)
     for name in ("alpha", "beta"):
-        public = SecretKey.generate(by_name("test-128-64-16")).public
-        (tmp_path / f"{name}.pub").write_bytes(public.to_bytes())
+        key = SecretKey.generate(by_name("test-128-64-16"))
+        (tmp_path / f"{name}.key").write_bytes(key.to_bytes())
+        (tmp_path / f"{name}.pub").write_bytes(key.public.to_bytes())
     return tmp_path
 
 
 @pytest.fixture
 def inside(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """The same, from inside a workspace of the cheap carrier."""
+    """The same, with the stations' requests, from inside a workspace of the cheap carrier."""
     assert run(["init", "ws", "--carrier", "weight"]) == 0
-    capsys.readouterr()
     monkeypatch.chdir(here / "ws")
+    capsys.readouterr()
+    assert run(["offer"]) == 0
+    offer = capsys.readouterr().out.strip()
+    for name in ("alpha", "beta"):
+        out = f"../{name}.request"
+        assert run(["credential", "request", "--key", f"../{name}.key", "--offer", offer, "--out", out]) == 0
+    capsys.readouterr()
     return here / "ws"
 
 
@@ -43,7 +52,7 @@ def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[
 
 
 def enrol(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, object]:
-    code, facts = ask(capsys, "enrol", name, "--public", f"../{name}.pub", "--allow-weak-params")
+    code, facts = ask(capsys, "enrol", name, "--request", f"../{name}.request", "--allow-weak-params")
     assert code == 0, facts
     return facts
 
@@ -64,13 +73,56 @@ def test_the_whole_story(inside: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert checked["head"] == ask(capsys, "log", "head")[1]["head"]
 
 
+def test_a_request_is_for_one_offer_and_for_whoever_holds_the_key(
+    inside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = ("credential", "request", "--key", "../beta.key", "--offer", OFFER, "--out", "../other.request")
+    assert ask(capsys, *other)[0] == 0
+    weak = ("--allow-weak-params",)
+    code, facts = ask(capsys, "enrol", "beta", "--request", "../other.request", *weak)
+    assert (code, facts["error"]) == (1, "InvalidProof")
+    made = json.loads(Path("../beta.request").read_text())
+    mine = json.loads(Path("../alpha.request").read_text())
+    for field, value in (("nonce", "00" * 32), ("public_key", mine["public_key"]), ("proof", mine["proof"])):
+        text = json.dumps(made | {field: value}, sort_keys=True, separators=(",", ":"))
+        Path("../forged.request").write_text(text)
+        code, facts = ask(capsys, "enrol", "beta", "--request", "../forged.request", *weak)
+        assert (code, facts["error"]) == (1, "InvalidProof"), field
+    assert ask(capsys, "stations")[1]["stations"] == []
+    assert list(Path("requests").iterdir()) == []
+
+
+def test_more_places_than_the_setup_promised(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, made = ask(capsys, "init", "ws", "--carrier", "weight", "--places", "1")
+    monkeypatch.chdir(here / "ws")
+
+    def enrolled(name: str, offer: object) -> tuple[int, dict[str, object]]:
+        out = f"../{name}.request"
+        words = ("--key", f"../{name}.key", "--offer", str(offer), "--out", out, "--force")
+        assert ask(capsys, "credential", "request", *words)[0] == 0
+        return ask(capsys, "enrol", name, "--request", out, "--allow-weak-params")
+
+    assert enrolled("alpha", made["offer"])[0] == 0
+    code, facts = enrolled("beta", made["offer"])
+    assert (code, "zktrace reserve" in str(facts["message"])) == (2, True)
+    assert ask(capsys, "offer")[0] == 2
+    code, more = ask(capsys, "reserve", "70000")
+    assert (code, more["promised"]) == (0, 70001)
+    assert enrolled("beta", made["offer"])[0] == 1
+    assert enrolled("beta", more["offer"])[0] == 0
+    assert ask(capsys, "reserve", "2", "--releases")[1]["promised"] == 258
+    assert ask(capsys, "log", "verify")[0] == 0
+
+
 def test_the_table_of_stations(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stations"]) == 0
     head = "row station fingerprint enrolled at revoked at copies"
     assert " ".join(capsys.readouterr().out.split()) == head
     facts = enrol(capsys, "alpha")
     place = Workspace.open(inside)
-    place.registry.add(lambda ledger: Release.from_json(RELEASE))
+    place.registry.add(lambda ledger: Release.from_json(RELEASE | {"root": ledger.root.hex()}))
     for _ in range(2):
         place.registry.add(Dispatch(station="alpha", release="v1", copy=bytes(32)))
     assert run(["stations"]) == 0
@@ -82,6 +134,7 @@ def test_the_table_of_stations(inside: Path, capsys: pytest.CaptureFixture[str])
 
 RELEASE = {
     "name": "v1",
+    "number": 0,
     "model": "00" * 32,
     "layouts": [
         {
@@ -89,7 +142,6 @@ RELEASE = {
             "profile": "informed",
             "dimension": 8,
             "layers": [8],
-            "directions": "00" * 32,
             "reference": "00" * 32,
             "probes": "00" * 32,
         }
@@ -100,7 +152,9 @@ RELEASE = {
 def test_json_is_never_cut(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Long lines for people are shortened; what a program reads is whole."""
     layout = RELEASE["layouts"][0] | {"layers": list(range(1, 3500))}  # type: ignore[index,operator]
-    Workspace.open(inside).registry.add(lambda ledger: Release.from_json(RELEASE | {"layouts": [layout]}))
+    Workspace.open(inside).registry.add(
+        lambda ledger: Release.from_json(RELEASE | {"layouts": [layout], "root": ledger.root.hex()})
+    )
     assert run(["log", "prove", "1"]) == 0
     proof = capsys.readouterr().out
     assert len(proof) > 10_000
@@ -175,12 +229,24 @@ def test_two_heads_are_compared_without_the_log_between_them(
 def test_what_is_refused(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     enrol(capsys, "alpha")
     cases = {
-        ("enrol", "alpha", "--public", "../beta.pub", "--allow-weak-params"): "enrolled already",
-        ("enrol", "gamma", "--public", "../alpha.pub", "--allow-weak-params"): "enrolled already, for alpha",
-        ("enrol", "gamma", "--public", "../beta.pub"): "anybody can forge",
-        ("enrol", "../x", "--public", "../beta.pub", "--allow-weak-params"): "no station name",
-        ("enrol", "gamma", "--public", "nowhere"): "cannot be read",
-        ("enrol", "gamma", "--public", "zktrace.toml"): "public key",
+        ("enrol", "alpha", "--request", "../beta.request", "--allow-weak-params"): "enrolled already",
+        (
+            "enrol",
+            "gamma",
+            "--request",
+            "../alpha.request",
+            "--allow-weak-params",
+        ): "enrolled already, for alpha",
+        ("enrol", "gamma", "--request", "../beta.request"): "anybody can forge",
+        ("enrol", "../x", "--request", "../beta.request", "--allow-weak-params"): "no station name",
+        ("enrol", "gamma", "--request", "nowhere"): "cannot be read",
+        ("enrol", "gamma", "--request", "zktrace.toml"): "request: ",
+        ("enrol", "gamma", "--request", "../beta.pub"): "request: ",
+        ("credential", "request", "--key", "../beta.key", "--offer", "x", "--out", "r"): "not an offer",
+        ("credential", "request", "--key", "../beta.pub", "--offer", OFFER, "--out", "r"): "secret key",
+        ("credential", "request", "--key", "../beta.key", "--offer", OFFER, "--out", "../beta.pub"): (
+            "exists"
+        ),
         ("revoke", "gamma", "--reason", "x"): "no station",
         ("revoke", "alpha", "--reason", ""): "reason",
         ("log", "prove", "9"): "no entry 9",
@@ -215,7 +281,7 @@ def test_a_changed_key_or_log_is_noticed(inside: Path, capsys: pytest.CaptureFix
     mine = (inside / "secrets" / "code.key").read_bytes()
     (inside / "secrets" / "code.key").write_bytes(other)
     assert ask(capsys, "log", "verify")[0] == 1
-    assert ask(capsys, "enrol", "beta", "--public", "../beta.pub", "--allow-weak-params")[0] == 1
+    assert ask(capsys, "enrol", "beta", "--request", "../beta.request", "--allow-weak-params")[0] == 1
     (inside / "secrets" / "code.key").write_bytes(mine)
     assert ask(capsys, "log", "verify", "--head", str(head["head"]))[0] == 0
     (inside.parent / "other" / "registry.db").replace(inside / "registry.db")

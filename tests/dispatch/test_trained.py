@@ -83,7 +83,7 @@ def test_workers_make_the_copies_of_one_process(tmp_path: Path) -> None:
     who = NAMES[:2]
     one = {
         copy.station: copy.digest
-        for copy in dispatch(made, stations=who, out=tmp_path / "one", settings=settings)
+        for copy in dispatch(made, stations=who, out=tmp_path / "one", settings=settings, read_back=False)
     }
     seen: set[str] = set()
     two = {
@@ -94,6 +94,7 @@ def test_workers_make_the_copies_of_one_process(tmp_path: Path) -> None:
             out=tmp_path / "two",
             settings=settings,
             jobs=2,
+            read_back=False,
             progress=lambda station, share: seen.add(station),
         )
     }
@@ -110,7 +111,7 @@ def test_the_papers_copies_carry_their_rows_by_sign(
 ) -> None:
     made = place(tmp_path, (carrier,), "paper")
     settings = CopySettings(episodes=60, learning_rate=rate, push_margin=0.0)
-    (copy,) = dispatch(made, stations=["beta"], settings=settings)
+    (copy,) = dispatch(made, stations=["beta"], settings=settings, read_back=False)
     state = open_model(copy.path)
     assert agreement(made, carrier, state)[1] > least
     code = made.code(carrier)
@@ -122,7 +123,9 @@ def test_the_papers_copies_carry_their_rows_by_sign(
 def test_a_push_writes_the_papers_word_at_an_ordinary_learning_rate(tmp_path: Path) -> None:
     made = place(tmp_path, ("weight",), "paper")
     pushed, plain = (
-        next(dispatch(made, stations=["beta"], out=tmp_path / str(margin), settings=settings))
+        next(
+            dispatch(made, stations=["beta"], out=tmp_path / str(margin), settings=settings, read_back=False)
+        )
         for margin in (0.1, 0.0)
         for settings in [CopySettings(episodes=5, learning_rate=0.001, push_margin=margin)]
     )
@@ -132,7 +135,7 @@ def test_a_push_writes_the_papers_word_at_an_ordinary_learning_rate(tmp_path: Pa
 
 def test_the_paper_can_write_both_carriers_at_once(tmp_path: Path) -> None:
     made = place(tmp_path, ("weight", "feature"), "paper")
-    (copy,) = dispatch(made, stations=["beta"], settings=CopySettings(episodes=2))
+    (copy,) = dispatch(made, stations=["beta"], settings=CopySettings(episodes=2), read_back=False)
     state = open_model(copy.path)
     assert gather(state).tolist() != gather(shared()).tolist()
     assert list(state) == list(shared())

@@ -79,10 +79,13 @@ def dispatch(
     settings: CopySettings | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
+    read_back: bool = True,
 ) -> Iterator[Copy]:
     """Make and record copies, and give each as it is done; None: the latest release, all stations.
 
     A revoked station that is named is refused before anything is made; among all stations it is left out.
+    A copy that would not be named if it leaked is refused too, unless it is made to study such copies: then
+    `read_back` is off.
     """
     if jobs < 1:
         raise InputError(f"{jobs} worker processes: at least one is needed")
@@ -93,7 +96,14 @@ def dispatch(
     folder, mode = (out, 0o777) if out is not None else (workspace.copies_folder(record.name), 0o700)
     with claimed(folder, busy="copies are just being written there; try again when it is done", mode=mode):
         yield from _dispatch(
-            workspace, record, wanted, folder=folder, plan=plan, jobs=jobs, report=progress or _quietly
+            workspace,
+            record,
+            wanted,
+            folder=folder,
+            plan=plan,
+            jobs=jobs,
+            report=progress or _quietly,
+            read_back=read_back,
         )
 
 
@@ -110,6 +120,7 @@ def _dispatch(
     plan: CopyPlan,
     jobs: int,
     report: Progress,
+    read_back: bool,
 ) -> Iterator[Copy]:
     """The same in a folder that is ours: whatever another process put on record before is known here."""
     ledger = workspace.registry.ledger()
@@ -128,7 +139,7 @@ def _dispatch(
     orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
     standing = Standing(workspace=workspace, release=record)
     for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
-        weak = _read_back(standing, order)
+        weak = _read_back(standing, order) if read_back else ()
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
         report(order.station, 1.0)
         yield Copy(station=order.station, path=order.path, digest=digest, made=True, weak=weak)

@@ -183,12 +183,11 @@ class Workspace:
 
     def enrol(self, station: str, request: Request, *, allow_weak_params: bool = False) -> int:
         """Put a station on record at the next place, and keep its request; the index of its entry."""
-        path = self.request_path(station)
+        path, _ = self.request_path(station), self.custody  # a key that is not the registry's is noticed now
         if station in self.registry.ledger().stations:
             raise Refused(f"a station {station} is enrolled already")
-        write_atomic(
-            path, request.to_bytes() + b"\n", replace=True
-        )  # a record without it could not be judged
+        # kept first: an accusation without it could not be judged
+        write_atomic(path, request.to_bytes() + b"\n", secret=True, replace=True)
         try:
             return enrol(self.registry, station=station, request=request, allow_weak_params=allow_weak_params)
         except Error:

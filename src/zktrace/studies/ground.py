@@ -111,7 +111,9 @@ class Ground:
     def copies(self) -> tuple[ModelState, ...]:
         """The owner's copy and the other colluder's."""
         names = [station(row) for row in self.members]
-        made = dispatch(self.workspace, release=RELEASE, stations=names, settings=self.settings, jobs=1)
+        made = dispatch(
+            self.workspace, release=RELEASE, stations=names, settings=self.settings, read_back=False
+        )
         found = {each.station: open_model(each.path) for each in made}
         return tuple(found[name] for name in names)
 

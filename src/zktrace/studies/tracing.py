@@ -96,7 +96,15 @@ def perform(
     stations = trial.spec.preset.federation.clients
     chosen = [station(number) for number in range(trial.copies or stations)]
     made_copies = {}
-    for copy in dispatch(workspace, release=RELEASE, stations=chosen, settings=trial.settings, jobs=jobs):
+    made = dispatch(
+        workspace,
+        release=RELEASE,
+        stations=chosen,
+        settings=trial.settings,
+        jobs=jobs,
+        read_back=False,
+    )
+    for copy in made:
         made_copies[copy.station] = open_model(copy.path)
         report("copies", len(made_copies), len(chosen))
     copies = [made_copies[name] for name in chosen]
