@@ -123,11 +123,9 @@ def test_the_papers_copies_carry_their_rows_by_sign(
 def test_a_push_writes_the_papers_word_at_an_ordinary_learning_rate(tmp_path: Path) -> None:
     made = place(tmp_path, ("weight",), "paper")
     pushed, plain = (
-        next(
-            dispatch(made, stations=["beta"], out=tmp_path / str(margin), settings=settings, read_back=False)
-        )
+        next(dispatch(made, stations=["beta"], out=tmp_path / str(margin), settings=s, read_back=False))
         for margin in (0.1, 0.0)
-        for settings in [CopySettings(episodes=5, learning_rate=0.001, push_margin=margin)]
+        for s in [CopySettings(episodes=5, learning_rate=0.001, push_margin=margin)]
     )
     assert agreement(made, "weight", open_model(pushed.path))[1] > 0.95
     assert agreement(made, "weight", open_model(plain.path))[1] < 0.8

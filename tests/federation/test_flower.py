@@ -34,6 +34,7 @@ from zktrace.federation.flower.runfile import (
     write_run_file,
 )
 from zktrace.federation.flower.superlink import SuperLink
+from zktrace.federation.handout import Handout
 from zktrace.federation.run import run
 from zktrace.federation.server import conclude
 from zktrace.federation.spec import RunSpec, State, sample_counts
@@ -72,7 +73,7 @@ def shared(spec: RunSpec) -> State:
 def expected(spec: RunSpec, shared: State) -> dict[int, Update]:
     """The updates of the first round, without Flower."""
     with worker_engine(spec, workers=0) as engine, single_threaded():
-        answers = list(engine(0, ASKED, shared))
+        answers = list(engine.answers(0, ASKED, shared))
     return {answer.station: answer for answer in answers if isinstance(answer, Update)}
 
 
@@ -123,7 +124,7 @@ def test_nodes_are_stations_by_what_they_say_not_by_their_order(
     spec: RunSpec, configs: list[dict[str, str | int]], shared: State, expected: dict[int, Update]
 ) -> None:
     grid = InProcessGrid(client_app, [configs[2], configs[0], configs[1]])
-    answers = list(flower_engine(spec, grid, patience=QUICK)(0, ASKED, shared))
+    answers = list(flower_engine(spec, grid, patience=QUICK).answers(0, ASKED, shared))
     assert sorted(answer.station for answer in answers) == [0, 1, 2]
     for answer in answers:
         assert isinstance(answer, Update)
@@ -155,20 +156,21 @@ def test_large_arrays_are_packed_once_and_come_back_as_they_were() -> None:
 def test_each_station_can_be_handed_a_state_of_its_own(
     spec: RunSpec, configs: list[dict[str, str | int]], shared: State
 ) -> None:
-    def handout(station: int, base: State) -> State:
+    def own(station: int, base: State) -> State:
         return base | {"bn1.weight": base["bn1.weight"] + np.float32(station)}
 
+    handout = Handout(outgoing=own, incoming=lambda state: state)
     with worker_engine(spec, workers=0, handout=handout) as engine, single_threaded():
-        plain = {answer.station: answer for answer in engine(0, (0, 2), shared)}
+        plain = {answer.station: answer for answer in engine.answers(0, (0, 2), shared)}
     grid = InProcessGrid(client_app, configs)
-    for answer in flower_engine(spec, grid, handout=handout, patience=QUICK)(0, (0, 2), shared):
+    for answer in flower_engine(spec, grid, handout=handout, patience=QUICK).answers(0, (0, 2), shared):
         assert isinstance(answer, Update)
         assert same(answer.state, plain[answer.station].state)
 
 
 def reasons(spec: RunSpec, grid: InProcessGrid, shared: State, **options: object) -> dict[int, str]:
     """Who is absent from the first round, and why; the others trained."""
-    answers = flower_engine(spec, grid, **{"patience": QUICK} | options)(0, ASKED, shared)
+    answers = flower_engine(spec, grid, **{"patience": QUICK} | options).answers(0, ASKED, shared)
     _, report = conclude(spec, 0, shared, ASKED, answers, counts=sample_counts(spec))
     assert set(report.trained) | set(report.absent) == set(ASKED)
     assert not report.excluded
@@ -209,9 +211,9 @@ def test_a_missing_station_is_waited_for_once(
 ) -> None:
     engine = flower_engine(spec, InProcessGrid(client_app, configs[:2]), patience=replace(QUICK, connect=1.5))
     start = time.monotonic()
-    first = list(engine(0, (2,), shared))
+    first = list(engine.answers(0, (2,), shared))
     between = time.monotonic()
-    again = list(engine(1, (2,), shared))
+    again = list(engine.answers(1, (2,), shared))
     end = time.monotonic()
     assert [answer.reason for answer in (*first, *again) if isinstance(answer, Absence)] == [
         "no node of this station is connected"
@@ -348,7 +350,7 @@ def test_an_update_of_another_round_architecture_or_weight_is_excluded(
         (with_update(samples=1 << 62), f"claims {1 << 62} samples, the roster says {counts[1]}"),
     ):
         engine = flower_engine(spec, InProcessGrid(lying(forge), configs), patience=QUICK)
-        _, report = conclude(spec, 0, shared, ASKED, engine(0, ASKED, shared), counts=counts)
+        _, report = conclude(spec, 0, shared, ASKED, engine.answers(0, ASKED, shared), counts=counts)
         assert report.trained == (0, 2)
         assert reason in report.excluded[1]
 
@@ -359,9 +361,9 @@ def test_a_node_refuses_what_is_not_meant_for_it(
     """A node whose configuration changed after it introduced itself."""
     grid = InProcessGrid(client_app, configs)
     engine = flower_engine(spec, grid, patience=QUICK)
-    assert all(isinstance(answer, Update) for answer in engine(0, (1,), shared))
+    assert all(isinstance(answer, Update) for answer in engine.answers(0, (1,), shared))
     grid._contexts[1001].node_config = configs[2]
-    assert [answer.reason for answer in engine(1, (1,), shared) if isinstance(answer, Absence)] == [
+    assert [answer.reason for answer in engine.answers(1, (1,), shared) if isinstance(answer, Absence)] == [
         "asked as station 1, but this node is station 2"
     ]
 

@@ -18,6 +18,7 @@ from federation import small
 from zktrace.errors import InputError, Refused
 from zktrace.federation import run as run_module
 from zktrace.federation.client import Absence, Update, client
+from zktrace.federation.handout import Engine, Handout
 from zktrace.federation.run import read_marks, run
 from zktrace.federation.server import RoundReport
 from zktrace.federation.spec import RunSpec, State, load_data, sample_counts
@@ -156,16 +157,41 @@ def test_each_station_can_be_handed_a_state_of_its_own() -> None:
     shared: State = {name: np.array(value.numpy()) for name, value in state.items()}
     seen: dict[int, float] = {}
 
-    def handout(station: int, base: State) -> State:
+    def own(station: int, base: State) -> State:
         seen[station] = float(base["bn1.weight"][0])
         return base | {"bn1.weight": base["bn1.weight"] + np.float32(station)}
 
+    handout = Handout(outgoing=own, incoming=lambda state: state)
     with worker_engine(spec, workers=0, handout=handout) as engine:
-        answers = sorted(engine(0, (0, 2), shared), key=lambda answer: answer.station)
+        answers = sorted(engine.answers(0, (0, 2), shared), key=lambda answer: answer.station)
     assert set(seen) == {0, 2}
     assert all(isinstance(answer, Update) for answer in answers)
     first, second = (answer.state["bn1.weight"].mean() for answer in answers if isinstance(answer, Update))
     assert second - first > 1
+
+
+def test_what_is_handed_out_is_taken_out_of_the_average(tmp_path: Path) -> None:
+    """A mark on every station's state would stand in the next shared model; the hook has to remove it."""
+    spec = small.spec(small.preset(rounds=2))
+    cleaned: list[int] = []
+
+    def incoming(state: State) -> State:
+        cleaned.append(len(state))
+        return state
+
+    with pytest.raises(TypeError):
+        Handout(outgoing=lambda _station, state: state)  # type: ignore[call-arg]
+    handout = Handout(outgoing=lambda _station, state: state, incoming=incoming)
+    with worker_engine(spec, workers=0, handout=handout) as engine:
+        run(spec, tmp_path / "run", engine)
+    assert len(cleaned) == 2
+    shift = Handout(
+        outgoing=lambda _station, state: state,
+        incoming=lambda state: state | {"bn1.bias": state["bn1.bias"] + np.float32(1)},
+    )
+    with worker_engine(spec, workers=0, handout=shift) as engine:
+        run(spec, tmp_path / "shifted", engine)
+    assert digest(tmp_path / "run") != digest(tmp_path / "shifted")
 
 
 def test_a_claimed_sample_count_does_not_own_the_average(tmp_path: Path) -> None:
@@ -185,7 +211,8 @@ def test_a_claimed_sample_count_does_not_own_the_average(tmp_path: Path) -> None
 
     for name, change in (("silent", silenced), ("poisoned", poisoned)):
         with worker_engine(spec, workers=0) as engine:
-            run(spec, tmp_path / name, lambda *asked, e=engine, c=change: [c(each) for each in e(*asked)])
+            changed = Engine(lambda *asked, e=engine, c=change: [c(each) for each in e.answers(*asked)])
+            run(spec, tmp_path / name, changed)
     assert digest(tmp_path / "silent") == digest(tmp_path / "poisoned")
     line = json.loads((tmp_path / "poisoned" / "log.jsonl").read_text())
     assert line["excluded"] == {"2": f"claims {1 << 62} samples, the roster says {counts[2]}"}
@@ -207,9 +234,13 @@ def test_a_worker_that_dies_is_reported_and_the_round_goes_on(monkeypatch: pytes
     shared = {name: np.array(value.numpy()) for name, value in client(spec, 0)._model.state_dict().items()}
     broken = {name: array for name, array in shared.items() if name != "conv1.weight"}
     with worker_engine(
-        spec, workers=0, handout=lambda station, state: broken if station == 1 else state
+        spec,
+        workers=0,
+        handout=Handout(
+            outgoing=lambda station, state: broken if station == 1 else state, incoming=lambda state: state
+        ),
     ) as engine:
-        answers = list(engine(0, (0, 1, 2), shared))
+        answers = list(engine.answers(0, (0, 1, 2), shared))
     assert [type(answer) for answer in answers] == [Update, Absence, Update]
     assert "lacks 'conv1.weight'" in answers[1].reason
 

@@ -16,6 +16,7 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from flint import arb
 
 from zktrace.dispatch.releases import reader_of
 from zktrace.errors import InputError, Refused
@@ -58,7 +59,10 @@ def carries(scores: Floats, level: float) -> bool:
 
 
 def chi_squared_above(degrees: int, level: float) -> float:
-    """What a chi-squared sum exceeds with probability `level`, by the cube root (Wilson and Hilferty)."""
-    spread = 2.0 / (9.0 * degrees)
-    z = NormalDist().inv_cdf(1.0 - level)
-    return float(degrees * (1.0 - spread + z * math.sqrt(spread)) ** 3)
+    """What a chi-squared sum exceeds with probability `level`: by bisection of the upper tail."""
+    low, high = float(degrees), degrees + 20.0 * math.sqrt(degrees) + 200.0
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        tail = float(arb(middle / 2).gamma_upper(arb(degrees) / 2, regularized=1).mid())
+        low, high = (middle, high) if tail > level else (low, middle)
+    return high

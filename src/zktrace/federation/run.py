@@ -26,9 +26,10 @@ import numpy as np
 import zktrace
 from zktrace.certificates.identity import agreement, cross_talk, load, quadrature_accuracy, radius_check
 from zktrace.errors import InputError, Refused
+from zktrace.federation.handout import Engine
 from zktrace.federation.server import RoundReport, conclude, participants
 from zktrace.federation.spec import RunSpec, State, build_model, load_data, sample_counts
-from zktrace.federation.workers import Engine, single_threaded
+from zktrace.federation.workers import single_threaded
 from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, prefixed, save_checkpoint
 from zktrace.learning.episodes import can_form
 from zktrace.learning.evaluation import embed, episode_accuracy
@@ -133,8 +134,9 @@ def _rounds(
     watch, counts = _held_out(spec), sample_counts(spec)
     for number in range(len(log), spec.preset.federation.rounds):
         asked = participants(spec, number)
-        answers = engine(number, asked, state)
-        state, found = conclude(spec, number, state, asked, answers, counts=counts)
+        answers = engine.answers(number, asked, state)
+        aggregate, found = conclude(spec, number, state, asked, answers, counts=counts)
+        state = engine.handout.incoming(aggregate)
         marks = read_marks(spec, initial, state)
         found = replace(
             found, attribution=None if marks is None else marks.attribution, held_out=watch(state)

@@ -4,23 +4,16 @@ A station always goes to the same worker, which keeps its samples between rounds
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 from zktrace.federation.client import Absence, Update, client
+from zktrace.federation.handout import SAME_FOR_ALL, Engine, Handout
 from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec, State
 from zktrace.primitives.processes import workers as workers_of
-
-Handout = Callable[[int, State], State]  # (station, shared state) -> the state this station receives
-Engine = Callable[[int, tuple[int, ...], State], Iterable[Update | Absence]]
-
-
-def same_for_all(station: int, state: State) -> State:
-    """The plain handout: every station receives the shared state."""
-    return state
 
 
 def default_workers() -> int:
@@ -30,23 +23,25 @@ def default_workers() -> int:
 
 @contextmanager
 def worker_engine(
-    spec: RunSpec, *, workers: int | None = None, handout: Handout = same_for_all
+    spec: RunSpec, *, workers: int | None = None, handout: Handout = SAME_FOR_ALL
 ) -> Iterator[Engine]:
     """Answers of the asked stations, as they come. With no workers everything happens in this process."""
     count = default_workers() if workers is None else workers
     if count == 0:
-        yield lambda number, asked, state: (
-            _fit(spec, station, number, handout(station, state)) for station in asked
-        )
+
+        def here(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
+            return (_fit(spec, station, number, handout.outgoing(station, state)) for station in asked)
+
+        yield Engine(here, handout)
         return
     with workers_of(count, prepare=_one_thread) as pool:
 
-        def engine(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
-            tasks = ((spec, station, number, handout(station, state)) for station in asked)
+        def apart(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
+            tasks = ((spec, station, number, handout.outgoing(station, state)) for station in asked)
             for task, answer in pool.work(_fit_task, tasks, worker_of=_station_of):
                 yield failed(task[1], number, answer) if isinstance(answer, Exception) else answer
 
-        yield engine
+        yield Engine(apart, handout)
 
 
 _Task = tuple[RunSpec, int, int, State]

@@ -96,7 +96,7 @@ def perform(
     stations = trial.spec.preset.federation.clients
     chosen = [station(number) for number in range(trial.copies or stations)]
     made_copies = {}
-    made = dispatch(
+    handed = dispatch(
         workspace,
         release=RELEASE,
         stations=chosen,
@@ -104,7 +104,7 @@ def perform(
         jobs=jobs,
         read_back=False,
     )
-    for copy in made:
+    for copy in handed:
         made_copies[copy.station] = open_model(copy.path)
         report("copies", len(made_copies), len(chosen))
     copies = [made_copies[name] for name in chosen]

@@ -25,9 +25,9 @@ from zktrace.federation.flower.records import (
     request_record,
 )
 from zktrace.federation.flower.runfile import node_key
+from zktrace.federation.handout import SAME_FOR_ALL, Engine, Handout
 from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec, State
-from zktrace.federation.workers import Engine, Handout, same_for_all
 
 _log = logging.getLogger(__name__)
 _SLACK = 60.0  # seconds that a message outlives the wait for its answer, so that the wait decides
@@ -52,7 +52,7 @@ def flower_engine(
     grid: Grid,
     *,
     nodes: Sequence[str] = (),
-    handout: Handout = same_for_all,
+    handout: Handout = SAME_FOR_ALL,
     patience: Patience | None = None,
 ) -> Engine:
     """Answers of the asked stations over `grid`, as they come.
@@ -63,14 +63,14 @@ def flower_engine(
     chosen = patience or Patience()
     directory = _Directory(spec, grid, tuple(node_key(line) for line in nodes), chosen)
 
-    def engine(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
+    def answers(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
         found = directory.find(asked)
         for station in asked:
             if station not in found.nodes:
                 yield Absence(station=station, round=number, reason=found.reason(station))
         packer = Packer()
         letters = (
-            _Letter(station, node, _request(spec, number, station, handout(station, state), packer))
+            _Letter(station, node, _request(spec, number, station, handout.outgoing(station, state), packer))
             for station, node in sorted(found.nodes.items())
             if station in asked
         )
@@ -79,7 +79,7 @@ def flower_engine(
         ):
             yield _answer(station, number, reply)
 
-    return engine
+    return Engine(answers, handout)
 
 
 def _request(spec: RunSpec, number: int, station: int, state: State, packer: Packer) -> RecordDict:

@@ -1,0 +1,89 @@
+"""Models that descend from marked copies are refused: tracing them would name innocents."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from dispatch.small import SHAPES, arrays, model_file, operator
+from zktrace.attacks.collusion import average
+from zktrace.dispatch.dispatching import dispatch
+from zktrace.dispatch.lineage import carries, chi_squared_above
+from zktrace.dispatch.making import make_release
+from zktrace.errors import Refused
+from zktrace.models import open_model, save_model
+from zktrace.registry.workspace import Workspace
+
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    made = operator(tmp_path / "op", *NAMES, shapes=SHAPES[:1])
+    make_release(made, model_file(tmp_path / "model.safetensors"), carriers=("weight",))
+    return made
+
+
+def trained_on(state: dict[str, np.ndarray], seed: int, size: float) -> dict[str, np.ndarray]:
+    """What some training does to a model, as far as its scales are concerned."""
+    rng = np.random.default_rng(seed)
+    return {
+        name: (value + size * rng.normal(size=value.shape)).astype(np.float32)
+        for name, value in state.items()
+    }
+
+
+@pytest.mark.parametrize("size", [0.0, 0.002, 0.01])
+def test_a_model_trained_on_from_marked_copies_is_refused(
+    place: Workspace, tmp_path: Path, size: float
+) -> None:
+    """Every station trains on from its copy, the server averages: everybody's row is in the result."""
+    copies = [trained_on(dict(open_model(each.path)), at, size) for at, each in enumerate(dispatch(place))]
+    save_model(tmp_path / "next.safetensors", average(copies))
+    before = place.registry.head()
+    with pytest.raises(Refused, match=r"carries rows of copies of r1.*would name innocents"):
+        make_release(place, tmp_path / "next.safetensors", carriers=("weight",))
+    assert place.registry.head() == before
+    assert not place.release_folder("r2").exists()
+
+
+def test_one_copy_is_refused_too(place: Workspace) -> None:
+    (copy,) = dispatch(place, stations=["beta"])
+    with pytest.raises(Refused, match="carries rows"):
+        make_release(place, copy.path, carriers=("weight",))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_model_trained_on_from_the_shared_one_is_released(
+    place: Workspace, tmp_path: Path, seed: int
+) -> None:
+    list(dispatch(place))
+    save_model(tmp_path / "next.safetensors", trained_on(dict(arrays()), seed, 0.01))
+    assert make_release(place, tmp_path / "next.safetensors", carriers=("weight",)).name == "r2"
+    assert make_release(place, tmp_path / "model.safetensors", carriers=("weight",)).name == "r3"
+
+
+def test_another_architecture_is_nobodys_copy(place: Workspace, tmp_path: Path) -> None:
+    save_model(tmp_path / "other.safetensors", {f"net.{name}": value for name, value in arrays(3).items()})
+    wider = {f"bn{i}.{part}": np.ones(200, np.float32) for i in (1, 2) for part in ("weight", "running_var")}
+    save_model(tmp_path / "wider.safetensors", wider)
+    for name in ("other", "wider"):
+        make_release(place, tmp_path / f"{name}.safetensors", carriers=("weight",))
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 10, 1000])
+@pytest.mark.parametrize("level", [1e-2, 1e-4, 1e-6])
+def test_the_limit_of_a_chi_squared_sum(degrees: int, level: float) -> None:
+    assert chi_squared_above(degrees, level) == pytest.approx(scipy.stats.chi2.isf(level, degrees), rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 3, 30, 1000])
+def test_clean_scores_are_seldom_refused_and_shifted_ones_mostly(count: int) -> None:
+    rng = np.random.default_rng(count)
+    level, runs = 0.05, 2000
+    clean = sum(carries(rng.standard_normal(count), level) for _ in range(runs))
+    assert clean <= scipy.stats.binom.isf(1e-4, runs, 1.2 * level)
+    assert clean >= 1  # the screen is not vacuous
+    shift = {1: 6.0, 3: 3.5}.get(count, 2.5)
+    assert sum(carries(rng.standard_normal(count) + shift, 1e-4) for _ in range(100)) > 60
