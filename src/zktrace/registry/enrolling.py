@@ -9,10 +9,11 @@ from zktrace.registry.requests import Request
 def enrol(registry: Registry, *, station: str, request: Request, allow_weak_params: bool = False) -> int:
     """Put a station on record at the place that is next; the index of its entry."""
     check_name(station, "station")
+    request.verify(request.offer, allow_weak_params=allow_weak_params)  # not under the lock: it takes a while
 
     def next_place(ledger: Ledger) -> Record:
         place = len(ledger.by_row)
-        request.verify(ledger.offer(PLACE, place).digest, allow_weak_params=allow_weak_params)
+        request.check_offer(ledger.offer(PLACE, place).digest)
         return enrolment(station, place, request, bits=ledger.setup.identity_bits)
 
     return registry.add(next_place)

@@ -47,11 +47,15 @@ class Request(Declared):
 
     def verify(self, offer: bytes, *, allow_weak_params: bool = False) -> None:
         """InvalidProof unless the holder of the key asks for a place of this very offer, with this nonce."""
+        self.check_offer(offer)
+        binding = RequestBinding(offer=self.offer, nonce=self.nonce)
+        verify(self.public, binding, Proof.from_bytes(self.proof), allow_weak_params=allow_weak_params)
+
+    def check_offer(self, offer: bytes) -> None:
+        """InvalidProof unless it is for this offer; whether the proof holds is another question."""
         if self.offer != offer:
             reason = f"it is for the offer {self.offer.hex()}, the next place is of {offer.hex()}"
             raise InvalidProof(check="request", reason=reason)
-        binding = RequestBinding(offer=self.offer, nonce=self.nonce)
-        verify(self.public, binding, Proof.from_bytes(self.proof), allow_weak_params=allow_weak_params)
 
     def to_bytes(self) -> bytes:
         """The canonical text."""
