@@ -50,7 +50,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "attack rescale": ("model.safetensors --out OUT", None),
     "attack reset": ("model.safetensors --out OUT", None),
     "attribute": ("model.safetensors --public a.pub --public b.pub --bits 8", None),
-    "cases": ("--workspace w", "operator"),
+    "cases rebuild": ("7 model.safetensors --workspace w", "operator"),
     "data describe": ("--total 600", None),
     "data preview": ("--out OUT", "learn"),
     "demo": ("--out OUT", "learn"),

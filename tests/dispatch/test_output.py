@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
 from zktrace.carriers.output import class_scores
+from zktrace.cli.app import run
 from zktrace.codes import soft, sums
 from zktrace.derivation.streams import Stream
 from zktrace.dispatch.copies import CopySettings
@@ -28,6 +29,7 @@ from zktrace.judge.readers import Wanted
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.readouts.scores import scores_digest
 from zktrace.readouts.views import in_views
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.workspace import Workspace
@@ -320,6 +322,41 @@ def test_a_suspect_is_read_from_its_scores_alone(made: Workspace) -> None:
         read_queried(made, "r1", scores[:100])
     with pytest.raises(Refused):
         read_queried(made, "r9", scores)
+
+
+@pytest.mark.parametrize("how", ["scores", "student"])
+def test_lost_evidence_is_made_again_by_the_plan_on_record(made: Workspace, tmp_path: Path, how: str) -> None:
+    """Of scores alone, and of a student that has other layers: output as it is, features through a ridge."""
+    student = ModelState.from_arrays(state_of(narrow(width=4)))
+    scores = reader_of(made, "r1", "output").scores(student)  # type: ignore[union-attr]
+    save_model(tmp_path / "student.safetensors", student)
+    np.savez(tmp_path / "scores.npz", scores=scores)
+    if how == "scores":
+        given, digest = ["--scores", str(tmp_path / "scores.npz")], scores_digest(scores)
+        reading = read_queried(made, "r1", scores)
+    else:
+        given, digest = [str(tmp_path / "student.safetensors")], model_digest(student)
+        reading = read_suspect(made, "r1", ALL, student)
+    case = trace(
+        made.registry,
+        made.custody,
+        suspect=digest,
+        release="r1",
+        readouts=reading.readouts,
+        further=reading.further,
+        budget=Fraction(1, 100),
+        requests=made.request_of,
+    )
+    planned = [(each.alignment, each.carriers) for each in case.investigation.looks]
+    assert planned == [("identity", ("output",)), *[("ridge", ("feature",))] * (how == "student")]
+    command = ["cases", "rebuild", str(case.place), "--workspace", str(made.root)]
+    assert run([*command, *given]) == 0
+    path = made.root / "cases" / f"case-{case.place}.zkt.json"
+    assert path.read_bytes() == case.evidence.to_bytes()
+    assert made.registry.head().to_text() == case.evidence.head  # nothing was put on record
+    path.unlink()
+    np.savez(tmp_path / "others.npz", scores=scores[::-1])
+    assert run([*command, "--scores", str(tmp_path / "others.npz")]) == 2
 
 
 def test_probes_are_of_all_classes_alike_as_far_as_there_are_images() -> None:

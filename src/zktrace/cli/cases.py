@@ -1,30 +1,128 @@
-"""`zktrace cases`: every investigation on record, and where its evidence lies."""
+"""`zktrace cases`: every investigation on record, and where its evidence lies; evidence that was lost."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from zktrace.cli.output import Json, emit
-from zktrace.cli.registry import WorkspaceFolder, workspace_at
-from zktrace.errors import Error
+import typer
+
+from zktrace.cli.output import Json, emit, say
+from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.terminal import tell
+from zktrace.cli.trace import free_case_path, given_to_judge, keep_leads
+from zktrace.errors import Error, InputError, Refused
 
 if TYPE_CHECKING:
+    from zktrace.dispatch.reading import Reading
     from zktrace.registry.overview import CaseLine
+    from zktrace.registry.records import Investigation
+    from zktrace.registry.workspace import Workspace
+
+app = typer.Typer(invoke_without_command=True)
 
 _SHORT: Final = 12  # characters of a digest
-_LOST: Final = "evidence lost"
+_LOST: Final = "evidence lost (zktrace cases rebuild {} SUSPECT)"
 _OPEN: Final = "no verdict: interrupted, its budget is spent"
 
 
-def cases(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
+@app.callback()
+def cases(context: typer.Context, workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
     """List the investigations: when, of what, at what price, how each ended, and its evidence."""
+    if context.invoked_subcommand is None:
+        found = [_facts(line, path) for line, path in _listed(workspace_at(workspace))]
+        emit({"ok": True, "cases": found}, as_json=as_json, text=_table(found))
+    elif workspace is not None or as_json:
+        raise InputError(f"options stand after {context.invoked_subcommand}")
+
+
+@app.command()
+def rebuild(
+    place: Annotated[int, typer.Argument(help="The investigation, by its place in the log.")],
+    suspect: Annotated[Path | None, typer.Argument(help="The model that it looked at, once more.")] = None,
+    scores: Annotated[
+        Path | None, typer.Option("--scores", help="Instead: the scores, where it was only queried.")
+    ] = None,
+    level: Annotated[
+        str, typer.Option("--level", help="Of an uncertified look: the --budget that it was given.")
+    ] = "1e-3",
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Make lost evidence again, from the verdict on record, the workspace's secrets and the suspect.
+
+    Nothing is put on record and nothing is spent. The suspect is read as the plan on record says, and must
+    lead to the very findings whose digest the log has.
+    """
+    from zktrace.primitives.files import write_atomic
+    from zktrace.tracing import decided
+    from zktrace.tracing import rebuild as build
+    from zktrace.tracing.words import judge_command
+
+    home, eps = workspace_at(workspace), budget_option(level)
+    if not 0 < eps < 1:
+        raise InputError(f"--level must lie between 0 and 1, not be {level}")
+    record, _ = decided(home.registry.ledger(), place)
+    kept = next((path for line, path in _listed(home) if line.place == place), None)
+    if kept is not None:
+        raise Refused(f"{kept}: is the evidence of entry {place}, nothing was lost")
+    source, digest, reading = _read_again(home, record, suspect=suspect, scores=scores)
+    case = build(
+        home.registry,
+        home.custody,
+        place=place,
+        suspect=digest,
+        readouts=reading.readouts,
+        further=reading.further,
+        level=eps,
+        requests=home.request_of,
+    )
+    path = free_case_path(home, place)
+    write_atomic(path, case.evidence.to_bytes(), secret=True)
+    _, warnings = keep_leads(home, case)
+    if as_json:
+        head, named = case.evidence.head, list(case.names)
+        facts = {"investigation": place, "verdict": str(case.verdict), "named": named, "head": head}
+        emit({"ok": True, "evidence": str(path), "warnings": warnings, **facts}, as_json=True, text="")
+        return
+    tell(f"Rebuilt: {case.verdict}{': ' * bool(case.names)}{', '.join(case.names)}", strong=True)
+    given = given_to_judge(home, case, source, "--suspect" if scores is None else "--scores")
+    say(f"evidence  {path}\nhead      {case.evidence.head}")
+    say(f"check it: {judge_command(case, evidence=path, given=given)}")
+    tell("\n".join(f"warning: {each}" for each in warnings))
+
+
+def _read_again(
+    home: "Workspace", record: "Investigation", *, suspect: Path | None, scores: Path | None
+) -> "tuple[Path, bytes, Reading]":
+    """The file, the digest of what is in it, and its readouts as planned. No other suspect is read."""
+    from zktrace.dispatch.reading import read_queried, read_suspect
+    from zktrace.models import model_digest, open_model
+    from zktrace.readouts.scores import read_matrix, scores_digest
+    from zktrace.registry.records import IDENTITY
+
+    def check(path: Path, digest: bytes) -> bytes:
+        if digest != record.suspect:
+            raise Refused(f"{path}: its digest is {digest.hex()}, on record is {record.suspect.hex()}")
+        return digest
+
+    if scores is not None and suspect is None:
+        matrix = read_matrix(scores)
+        digest = check(scores, scores_digest(matrix))
+        return scores, digest, read_queried(home, record.release, matrix)
+    if suspect is None or scores is not None:
+        raise InputError("name the suspect's file or give --scores, one of them")
+    state = open_model(suspect)
+    digest = check(suspect, model_digest(state))
+    carriers = list(dict.fromkeys(name for look in record.looks for name in look.carriers))
+    align = any(look.alignment != IDENTITY for look in record.looks)
+    return suspect, digest, read_suspect(home, record.release, carriers, state, align=align)
+
+
+def _listed(home: "Workspace") -> "list[tuple[CaseLine, Path | None]]":
+    """Every investigation and its evidence, if it is there."""
     from zktrace.registry.overview import case_lines
 
-    place = workspace_at(workspace)
-    registry = place.registry
-    ledger = registry.ledger()
-    lines = case_lines(ledger, registry.entries())
-    found = [_facts(line, _evidence(place.root / "cases", line)) for line in lines]
-    emit({"ok": True, "cases": found}, as_json=as_json, text=_table(found))
+    lines = case_lines(home.registry.ledger(), home.registry.entries())
+    return [(line, _evidence(home.root / "cases", line)) for line in lines]
 
 
 def _facts(line: "CaseLine", evidence: Path | None) -> dict[str, object]:
@@ -71,5 +169,5 @@ def _table(found: list[dict[str, object]]) -> str:
         )
         lines.append(f"      {each['verdict'] or _OPEN}{names}")
         if each["verdict"] is not None:
-            lines.append(f"      {each['evidence'] or _LOST}")
+            lines.append(f"      {each['evidence'] or _LOST.format(each['investigation'])}")
     return "\n".join(lines)

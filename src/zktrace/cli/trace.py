@@ -119,7 +119,7 @@ def trace(
         level=eps,
         requests=home.request_of,
     )
-    given = _given(home, case, source, "--suspect" if scores is None else "--scores")
+    given = given_to_judge(home, case, source, "--suspect" if scores is None else "--scores")
     path, warnings = _keep(home, case, out, force=force)
     if page is not None:
         warnings += _tried(
@@ -128,7 +128,7 @@ def trace(
             )
         )
     warnings += [SCORES_ARE_SECRETS] if all_scores else []
-    leads, failed = _keep_leads(home, case)
+    leads, failed = keep_leads(home, case)
     warnings += failed
     headline, _, rest = explain(case, all_scores=all_scores).partition("\n")
     unread = (f"{carrier} could not be read: {reason}" for carrier, reason in reading.left)
@@ -168,7 +168,7 @@ def _check_outputs(
         taken.add(path.resolve())
 
 
-def _given(home: "Workspace", case: "Case", source: Path, option: str) -> tuple[str | Path, ...]:
+def given_to_judge(home: "Workspace", case: "Case", source: Path, option: str) -> tuple[str | Path, ...]:
     """What a judge is given beside evidence and head; to align channels, the shared model too."""
     if not case.named or case.look.alignment != "channels":
         return option, source
@@ -230,10 +230,7 @@ def _keep(home: "Workspace", case: "Case", out: Path | None, *, force: bool) -> 
     """Write the evidence into the workspace, then to `out`: where to point at, and what did not work."""
     from zktrace.primitives.files import write_atomic
 
-    data = case.evidence.to_bytes()
-    kept = home.cases_folder() / f"case-{case.place}.zkt.json"
-    while os.path.lexists(kept):  # of a log that was set back
-        kept = kept.with_name(f"again-{kept.name}")
+    data, kept = case.evidence.to_bytes(), free_case_path(home, case.place)
     warnings = _tried(lambda: write_atomic(kept, data, secret=True))
     if out is None:
         return kept, warnings
@@ -241,7 +238,15 @@ def _keep(home: "Workspace", case: "Case", out: Path | None, *, force: bool) -> 
     return kept if failed else out, warnings + failed
 
 
-def _keep_leads(home: "Workspace", case: "Case") -> tuple[Path | None, list[str]]:
+def free_case_path(home: "Workspace", place: int) -> Path:
+    """Where the evidence of an investigation is kept."""
+    kept = home.cases_folder() / f"case-{place}.zkt.json"
+    while os.path.lexists(kept):  # of a log that was set back
+        kept = kept.with_name(f"again-{kept.name}")
+    return kept
+
+
+def keep_leads(home: "Workspace", case: "Case") -> tuple[Path | None, list[str]]:
     """Leads are kept beside the code key, so that the operator need not pay for another look to see them."""
     from zktrace.primitives.files import write_atomic
     from zktrace.tracing.words import explain

@@ -119,18 +119,18 @@ def rebuild(
     place: int,
     suspect: bytes,
     readouts: Sequence[Readout],
+    level: Fraction = NOMINAL_LEVEL,
     further: Sequence[Attempt] = (),
     requests: Requests,
 ) -> Case:
     """The case of an investigation whose verdict is on record, from the suspect once more.
 
     For an evidence file that was lost. Nothing is put on record and nothing is spent: the readings must lead
-    to the very findings whose digest the log has, or it is Refused.
+    to the very findings whose digest the log has, or it is Refused. `level` is that of `trace`, which the log
+    does not have of an investigation without a budget.
     """
     ledger = registry.ledger()
-    case, known = ledger.investigations.get(place), ledger.verdicts.get(place)
-    if case is None or known is None:
-        raise Refused(f"entry {place} is no investigation with a verdict")
+    case, (verdict_place, verdict) = decided(ledger, place)
     if case.suspect != suspect:
         raise Refused(f"entry {place} investigated {case.suspect.hex()}, this suspect is {suspect.hex()}")
     plan = _plan(
@@ -144,14 +144,24 @@ def rebuild(
     )
     if plan.looks != case.looks:
         raise Refused(f"entry {place} planned other looks: read the suspect on {', '.join(case.carriers)}")
-    looked = _look(registry, custody, plan, place, level=NOMINAL_LEVEL)
-    verdict_place, verdict = known
+    looked = _look(registry, custody, plan, place, level=level)
     if looked.claims.digest() != verdict.findings:
+        same = "the same files and program" if case.budget else "the same files, program and level"
         raise Refused(
             f"the suspect now reads otherwise than entry {verdict_place} has on record: the evidence of "
-            f"entry {place} can only be rebuilt with the same files and program"
+            f"entry {place} can only be rebuilt with {same}"
         )
     return _case(registry, custody, looked, verdict_place, requests)
+
+
+def decided(ledger: Ledger, place: int) -> tuple[Investigation, tuple[int, Verdict]]:
+    """The investigation at a place of the log, and its verdict with its own place; Refused without one."""
+    case, known = ledger.investigations.get(place), ledger.verdicts.get(place)
+    if case is None:
+        raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
+    if known is None:
+        raise Refused(f"the investigation of entry {place} has no verdict: there is no evidence to rebuild")
+    return case, known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
