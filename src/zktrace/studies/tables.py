@@ -80,7 +80,14 @@ def tracing_table(rows: Iterable[Row]) -> str:
             groups[key].append(row)
     lines = [_tracing_line(*key, found) for key, found in sorted(groups.items(), reverse=True)]
     lines += [
-        (carrier, f"the paper's own, {by}", DATASETS[dataset].split(",")[0], *paper[:5], "0", f"{paper[5]} pp")
+        (
+            carrier,
+            f"the paper's own, {by}",
+            DATASETS[dataset].split(",")[0],
+            *paper[:5],
+            "0",
+            f"{paper[5]} pp",
+        )
         for (carrier, dataset, by), paper in _PAPER_TRACING.items()
     ]
     head = ("carrier", "profile", "data", *(f"k = {size}" for size in _SIZES), "framed", "copy cost")
