@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from timing import Row, at_least, at_most, median_ms, report
+from timing import Row, at_least, at_most, least_ms, median_ms, report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -41,6 +41,8 @@ class Measured:
     generate_ms: float
     prove_ms: float
     verify_ms: float
+    least_prove_ms: float  # of processor time
+    least_verify_ms: float
 
 
 def measure(params: XLPNParams) -> Measured:
@@ -48,6 +50,9 @@ def measure(params: XLPNParams) -> Measured:
     secret = SecretKey.generate(params).to_bytes()
     public = SecretKey.from_bytes(secret).public.to_bytes()
     proofs = [prove(SecretKey.from_bytes(secret), BINDING).to_bytes() for _ in range(20)]
+
+    def run_prove() -> None:
+        prove(SecretKey.from_bytes(secret), BINDING).to_bytes()
 
     def run_verify() -> None:
         key, proof = PublicKey.from_bytes(public), Proof.from_bytes(proofs[0])
@@ -57,8 +62,10 @@ def measure(params: XLPNParams) -> Measured:
         public_bytes=len(public),
         proof_kb=float(np.mean([len(each) for each in proofs])) / 1000,
         generate_ms=median_ms(lambda: SecretKey.generate(params).public),
-        prove_ms=median_ms(lambda: prove(SecretKey.from_bytes(secret), BINDING).to_bytes()),
+        prove_ms=median_ms(run_prove),
         verify_ms=median_ms(run_verify),
+        least_prove_ms=least_ms(run_prove),
+        least_verify_ms=least_ms(run_verify),
     )
 
 
@@ -78,6 +85,8 @@ def credential_rows() -> list[Row]:
         at_most("key generation", default.generate_ms, "ms", 20),
         at_most("prove", default.prove_ms, "ms", 100),
         at_most("verify", default.verify_ms, "ms", 60),
+        Row(name="prove, least processor time", value=default.least_prove_ms, unit="ms"),
+        Row(name="verify, least processor time", value=default.least_verify_ms, unit="ms"),
         Row(name="the paper's set: public key", value=paper.public_bytes, unit="bytes"),
         Row(name="the paper's set: proof, mean of 20", value=paper.proof_kb, unit="kB"),
         Row(name="the paper's set: prove", value=paper.prove_ms, unit="ms"),

@@ -94,6 +94,20 @@ def test_all_who_pass_are_named_the_strongest_first() -> None:
     assert decision.named[0].strength > decision.named[1].strength
 
 
+@pytest.mark.parametrize(("flip", "verdict"), [(0, Verdict.ATTRIBUTE), (1, Verdict.TAMPER)])
+def test_the_papers_rule_names_the_largest_alone(flip: int, verdict: Verdict) -> None:
+    """`prop:adjudicate`: "with the largest positive score selected", of negative ones the smallest."""
+    own = code(3)
+    mixed = np.where(np.random.default_rng(2).random(512) < 0.55, row(own, 0), row(own, 1)) ^ flip
+    decision = adjudicate([reading(own, mixed)], budget=1e-3, rule="paper")
+    beyond = reading(own, mixed).sums if not flip else -reading(own, mixed).sums
+    coefficients = reading(own, mixed).coefficients
+    side = coefficients.negated() if flip else coefficients
+    passed = [i for i in range(N) if side.score(int(beyond[i])) > decision.named[0].threshold]
+    assert passed == [0, 1]
+    assert (decision.verdict, [each.recipient for each in decision.named]) == (verdict, [0])
+
+
 def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
     """Where Chernoff does not certify the candidate threshold, a score beyond it is only a lead."""
     own = code(4)

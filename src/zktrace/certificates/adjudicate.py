@@ -9,8 +9,9 @@ a score says that the readout carries the row; on the negative tail, that somebo
     uncertified-lead        a score above the candidate threshold, without a certificate
     no-certified-evidence   nothing of the kind; it does not mean that no copy leaked
 
-Rule `certified` (default) uses the least threshold the exact tail certifies. Rule `paper` uses the candidate
-threshold sqrt(2 n ln(2KN/eps)) and asks Chernoff's certificate whether a passing score may count.
+Rule `certified` (default) uses the least threshold the exact tail certifies, and names all who pass it: the
+union over rows covers them. Rule `paper` uses the candidate threshold sqrt(2 n ln(2KN/eps)), asks Chernoff's
+certificate whether a passing score may count, and names the largest alone.
 """
 
 from collections.abc import Sequence
@@ -123,9 +124,10 @@ def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "cer
             found[tail] += _exceeding(side, tail, limits)
     verdict, chosen = _precedence(found)
     ordered = tuple(sorted(chosen, key=lambda each: (-each.strength, each.recipient)))
+    named = ordered[:1] if rule == "paper" else ordered  # "with the largest positive score selected"
     return Decision(
         verdict=verdict,
-        named=() if verdict == Verdict.LEAD else ordered,
+        named=() if verdict == Verdict.LEAD else named,
         leads=ordered if verdict == Verdict.LEAD else (),
         rule=rule,
         recipients=recipients,

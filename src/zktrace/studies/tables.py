@@ -57,17 +57,22 @@ def _mark(rows: list[Row], name: str) -> float:
     return mean(float(row.outcome["marks"][name]) for row in rows)
 
 
-_PAPER_TRACING = {
-    ("weight", "gnss"): ("60/60", "270/270", ".95", ".40", ".15", "4.5"),
-    ("weight", "cifar10"): ("100/100", "442/450", ".75", ".35", ".00", "4.5"),
-    ("feature", "gnss"): ("-", "-", "1.00", "1.00", ".76", "4.8"),
-    ("feature", "cifar10"): ("-", "-", "1.00", "1.00", "1.00", "6.1"),
+_PAPER_TRACING = {  # tab:certified-audit; tab:isolation and tab:collusion, which ask for no certificate
+    ("weight", "gnss", "certified"): ("60/60", "270/270", "-", "-", "-", "4.5"),
+    ("weight", "cifar10", "certified"): ("100/100", "442/450", "-", "-", "-", "4.5"),
+    ("weight", "gnss", "threshold alone"): ("100/100", "1.00", ".95", ".40", ".15", "4.5"),
+    ("weight", "cifar10", "threshold alone"): ("100/100", "1.00", ".75", ".35", ".00", "4.5"),
+    ("feature", "gnss", "threshold alone"): ("-", "1.00", "1.00", "1.00", ".76", "4.8"),
+    ("feature", "cifar10", "threshold alone"): ("-", "1.00", "1.00", "1.00", "1.00", "6.1"),
 }
 _SIZES = (1, 2, 3, 5, 8)
 
 
 def tracing_table(rows: Iterable[Row]) -> str:
-    """Coalitions of each size: in how many somebody was named, in how many everybody; and the cost."""
+    """Coalitions of each size: in how many somebody was named, in how many everybody; and the cost.
+
+    The paper's rule names one, so everybody is not counted for it.
+    """
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.trial["study"] == "tracing":
@@ -75,8 +80,15 @@ def tracing_table(rows: Iterable[Row]) -> str:
             groups[key].append(row)
     lines = [_tracing_line(*key, found) for key, found in sorted(groups.items(), reverse=True)]
     lines += [
-        (carrier, "the paper's own", DATASETS[dataset].split(",")[0], *paper[:5], "0", f"{paper[5]} pp")
-        for (carrier, dataset), paper in _PAPER_TRACING.items()
+        (
+            carrier,
+            f"the paper's own, {by}",
+            DATASETS[dataset].split(",")[0],
+            *paper[:5],
+            "0",
+            f"{paper[5]} pp",
+        )
+        for (carrier, dataset, by), paper in _PAPER_TRACING.items()
     ]
     head = ("carrier", "profile", "data", *(f"k = {size}" for size in _SIZES), "framed", "copy cost")
     return markdown(head, lines)
@@ -90,7 +102,8 @@ def _tracing_line(carriers: str, profile: str, dataset: str, rows: list[Row]) ->
         here = [row for row in trials if len(row.trial["members"]) == size]
         some = sum(row.outcome["caught"] > 0 and not row.outcome["framed"] for row in here)
         every = sum(row.outcome["caught"] == size and not row.outcome["framed"] for row in here)
-        cells.append(f"{some}/{len(here)}" + (f", all {every}" if size > 1 else "") if here else "-")
+        everybody = f", all {every}" if size > 1 and profile != "paper" else ""
+        cells.append(f"{some}/{len(here)}{everybody}" if here else "-")
     framed = sum(row.outcome["framed"] > 0 for row in trials)
     shown = f"{mean(cost):.2f} pp" if cost else "-"
     return (carriers, profile, DATASETS[dataset], *cells, str(framed), shown)
@@ -112,6 +125,8 @@ _ATTACKERS = {
     "foreign": ("copy of another federation", "-"),
 }
 _COLUMNS = ("weight", "feature", "output", "all")
+_PAPERS_PROFILE = "paper's profile, weight and feature together"
+_PAPERS_OWN = "the paper's own: feature, threshold alone, both data sets"
 
 
 def disguise_table(rows: Iterable[Row]) -> str:
@@ -129,7 +144,7 @@ def disguise_table(rows: Iterable[Row]) -> str:
                 found = groups[dataset, attacker, way]
                 if found["informed"]:
                     lines.append((title, words + way, *_disguise_cells(found), paper))
-    head = ("data", "attacker", *_COLUMNS, "paper's profile", "framed", "accuracy (copy)", "the paper's own")
+    head = ("data", "attacker", *_COLUMNS, _PAPERS_PROFILE, "framed", "accuracy (copy)", _PAPERS_OWN)
     return markdown(head, lines)
 
 
