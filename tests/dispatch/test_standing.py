@@ -36,9 +36,7 @@ def test_a_copy_that_would_not_be_named_is_not_handed_out(tmp_path: Path) -> Non
     save_model(tmp_path / "coarse.safetensors", coarse)
     make_release(made, tmp_path / "coarse.safetensors", carriers=("weight",))
     head = made.registry.head()
-    with pytest.raises(
-        Refused, match=r"alpha: its copy would not be named.*make marks stronger"
-    ):
+    with pytest.raises(Refused, match=r"alpha: its copy would not be named.*make marks stronger"):
         list(dispatch(made, settings=CopySettings(share=1e-5)))
     assert made.registry.head() == head
     assert not made.copy_path("r1", "alpha").exists()
