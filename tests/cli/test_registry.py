@@ -162,7 +162,8 @@ def test_json_is_never_cut(inside: Path, capsys: pytest.CaptureFixture[str]) -> 
     _, head = ask(capsys, "log", "head")
     code, checked = ask(capsys, "log", "verify", "--proof", "proof", "--head", str(head["head"]))
     assert (code, checked["kind"]) == (0, "release")
-    assert checked["body"] == RELEASE | {"layouts": [layout]}
+    root = Workspace.open(inside).registry.ledger().release("v1").root.hex()
+    assert checked["body"] == RELEASE | {"layouts": [layout], "root": root}
 
 
 def test_an_auditor_needs_no_workspace(
