@@ -61,7 +61,7 @@ def test_the_last_line_says_what_the_setup_allows(case: str, capsys: pytest.Capt
     assert run(["judge", "case.zkt.json", "--head", case]) == 0
     last = " ".join(spoken(capsys).split())
     assert "at most 1/1000 for this investigation and 1/100 for all of the log together" in last
-    assert "not checked: that the log keeps its rules" in text
+    assert "not checked: that the log keeps its rules" in last
 
 
 def test_the_strictest_policy_is_met_by_honest_evidence(
