@@ -52,16 +52,17 @@ def test_a_log_that_has_grown_takes_a_consistency_proof(
     assert "upheld: certified-attribute, bravo" in text
     write_export(Workspace.find().registry, Path("export"))
     assert run(["judge", "case.zkt.json", "--head", newer, "--registry", "export"]) == 0
-    assert "1/1000 for all of the log up to it (recounted; 1/500 with those after it)" in spoken(capsys)
+    text = " ".join(spoken(capsys).split())
+    assert "1/1000 for all of the log up to it (recounted; 1/500 with those after it)" in text
     Path("since.json").write_text("{}")
     assert run(["judge", "case.zkt.json", "--head", newer, "--consistency", "since.json"]) == 2
 
 
 def test_the_last_line_says_what_the_setup_allows(case: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["judge", "case.zkt.json", "--head", case]) == 0
-    last = " ".join(spoken(capsys).split())
-    assert "at most 1/1000 for this investigation and 1/100 for all of the log together" in last
-    assert "not checked: that the log keeps its rules" in last
+    text = " ".join(spoken(capsys).split())
+    assert "at most 1/1000 for this investigation and 1/100 for all of the log together" in text
+    assert "not checked: that the log keeps its rules" in text
 
 
 def test_the_strictest_policy_is_met_by_honest_evidence(

@@ -218,6 +218,30 @@ def opened(name: str, place: int, **changes: object) -> Evidence:
     return accused(rows=(row,))
 
 
+def two_by_the_paper() -> Broken:
+    """Two colluders beyond the threshold: the paper's rule names the larger score alone."""
+    own = federation(length=256, profile="paper")
+    case = own.trace((0, 1))
+    (name,) = case.names
+    other = next(each for each in ("station-0", "station-1") if each != name)
+    row = own.registry.ledger().station(other).enrolment.row
+    alone = own.trace((row,)).evidence
+    values, code = case.evidence.carriers[0].values(), own.code("weight")
+    seen = look(values, code.biases, np.empty((0, 0), np.uint8), rule="paper", tail="positive")
+    score = seen.score(own.row("weight", row))
+    stage = case.evidence.findings.stages[0]
+    named = (*stage.named, replace(stage.named[0], station=other, score=score))
+    forged = replace(
+        case.evidence,
+        accused=(*case.evidence.accused, *alone.accused),
+        findings=replace(case.evidence.findings, stages=(replace(stage, named=named),)),
+    )
+    log = records_of(own)[: case.verdict_place + 1]
+    places = sorted({*places_of(case), own.registry.ledger().station(other).index})
+    data, head, _ = sealed(forged, log, places)
+    return data, head, {}
+
+
 def unpaid() -> Broken:
     return log(record(Investigation, budget=Fraction(0)))
 
@@ -396,7 +420,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: policy(carriers=("feature",)),
         lambda: policy(min_length=129),
     ),
-    "9.1": (lambda: log(evidence=findings(verdict=Verdict.TAMPER)),),
+    "9.1": (lambda: log(evidence=findings(verdict=Verdict.TAMPER)), two_by_the_paper),
     "9.2": (lambda: misrecorded(findings=bytes(32)), lambda: misrecorded(named=("station-3",))),
 }
 

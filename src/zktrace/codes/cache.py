@@ -1,6 +1,6 @@
 """Packed rows of a large roster in a file that is mapped, not read.
 
-The file can always be made again from the key; it saves the second or so a million rows take. Opening
+The file can always be made again from the key; it saves the seconds that a million rows take. Opening
 checks the header, the size, and a few rows against the code. It cannot check every row that way, so
 whoever names a recipient derives that recipient's row from the key again (`RowCache.check`).
 """

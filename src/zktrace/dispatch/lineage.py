@@ -26,7 +26,7 @@ from zktrace.registry.records import RULE_OF
 from zktrace.registry.workspace import Workspace
 from zktrace.tracing.score import deviations
 
-LEVEL: Final = 1e-4  # of all readings together
+LEVEL: Final = 1e-3  # of all readings together
 
 
 def check_unmarked(workspace: Workspace, model: ModelState) -> None:

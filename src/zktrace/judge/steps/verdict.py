@@ -18,6 +18,10 @@ def check_verdict(bench: Bench) -> None:
         minutes.reject(
             f"{len(findings.stages)} stages, the rule {bench.rule} takes one for {findings.verdict}"
         )
+    if bench.rule == "paper" and len(findings.stations) > 1:
+        minutes.reject(
+            f"{', '.join(findings.stations)} are named, the rule paper names the largest score alone"
+        )
     if recorded.verdict != findings.verdict:
         minutes.reject(f"the verdict on record is {recorded.verdict}, the findings say {findings.verdict}")
     if recorded.named != findings.stations:
