@@ -75,7 +75,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "study disguise": ("--out OUT --work w2", "learn"),
     "study federation": ("--out OUT --work w2", "learn"),
     "study innocents": (
-        "--out OUT --reference model.safetensors --suspect a=model.safetensors --dataset d --probes p",
+        "--out OUT --work w2 --reference model.safetensors --suspect a=model.safetensors --dataset gnss",
         "learn",
     ),
     "study table": ("rows.jsonl --kind federation", None),

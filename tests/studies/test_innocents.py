@@ -1,6 +1,7 @@
-"""The study of innocents: what it counts, what it would notice, and that it is resumed."""
+"""The study of innocents: what it counts, on which paths, what it would notice, and that it is resumed."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,24 +12,28 @@ import pytest
 from scipy import stats
 
 pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("sqlalchemy", reason="the operator's extra is not installed")
 
 from zktrace.attacks.scales import batch_norms, noise_scales
-from zktrace.carriers.feature import FeatureReader
-from zktrace.carriers.weight import WeightWriter
-from zktrace.certificates.adjudicate import Verdict
+from zktrace.certificates import adjudicate
 from zktrace.cli.app import run
-from zktrace.codes import Code, unpack
+from zktrace.codes import Code, CodeKey, unpack
+from zktrace.dispatch.releases import Pool
 from zktrace.errors import InputError
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
 from zktrace.models import open_model, save_model
-from zktrace.readouts.scales import layer_sizes
-from zktrace.studies import innocents
-from zktrace.studies.innocents import InnocentsTrial, draws, greatest, interval, perform
-from zktrace.studies.rows import Rows
+from zktrace.studies.binomial import greatest, interval
+from zktrace.studies.innocents import Count, Desk, InnocentsTrial, cases, perform
+from zktrace.studies.leaks import LEAKS, Leak, Marks
+from zktrace.studies.rows import Row, Rows
 from zktrace.studies.tables import innocents_table
+from zktrace.tracing import Attempt, Case, Readout
 
-LENGTH = 48
+LENGTH = 40
+LONG = 96
+LOUD = 50.0  # marks beside which nothing else in a readout matters: directions are not seeded
+ALL = ("weight", "feature", "output")
 
 
 @pytest.fixture(scope="module")
@@ -49,132 +54,237 @@ def noised(shared: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def desks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Workspaces are made once."""
+    return tmp_path_factory.mktemp("desks")
+
+
+def pool() -> Pool:
+    """Images of four classes, enough for probes, support and anchors."""
+    rng = np.random.default_rng(6)
+    labels = np.arange(200) % 4
+    images = rng.standard_normal((200, 1, 16, 16)) + 0.5 * labels[:, None, None, None]
+    return Pool(images=images.astype(np.float32), labels=labels, episodes={}, note="noise")
+
+
 def small(shared: Path, suspects: dict[str, Path], **changes: Any) -> InnocentsTrial:
     trial = InnocentsTrial(
         dataset="gnss",
         reference=shared,
         suspects=suspects,
-        levels=(Fraction(1, 5),),
+        pool=pool,
+        carriers=(("weight",),),
+        leaks=("nobody",),
+        levels=(Fraction(9, 10),),
         length=LENGTH,
-        recipients=5,
-        keys=60,
-        families=3,
+        stations=6,
+        keys=20,
+        families=2,
         seed=7,
     )
     return replace(trial, **changes)
 
 
-def test_a_row_for_every_suspect_profile_and_level_made_once(
-    shared: Path, noised: Path, tmp_path: Path
+def test_a_row_for_every_suspect_path_leak_and_level_made_once(
+    shared: Path, noised: Path, desks: Path, tmp_path: Path
 ) -> None:
-    trial = small(shared, {"itself": shared, "noised": noised}, levels=(Fraction(1, 5), Fraction(1, 1000)))
+    trial = small(shared, {"itself": shared, "noised": noised}, leaks=("nobody", "average of three"), keys=30)
     rows = Rows(tmp_path / "rows.jsonl")
-    made = perform(replace(trial, suspects={"itself": shared}), rows)
-    assert len(made) == 4
+    made = perform(replace(trial, suspects={"itself": shared}), rows, work=desks)
+    assert len(made) == 2
     counted: list[tuple[str, int, int]] = []
-    made += perform(trial, rows, progress=lambda what, done, of: counted.append((what, done, of)))
-    assert len(made) == 8
-    assert len(counted) == 4 * trial.keys  # those of the first call were not made again
-    assert counted[-1] == ("noised, paper, 1/1000", 60, 60)
-    assert perform(trial, rows) == []
+    made += perform(trial, rows, work=desks, progress=lambda what, done, of: counted.append((what, done, of)))
+    assert len(made) == 4
+    assert len(counted) == 2 * trial.keys  # those of the first call were not made again
+    assert counted[-1] == ("noised, weight, average of three, 9/10", 30, 30)
+    assert perform(trial, rows, work=desks) == []
+    assert len(perform(replace(trial, levels=(Fraction(1, 5),), keys=1), rows, work=desks)) == 4
     assert all(row.outcome["within"] and row.outcome["keys"] == trial.keys for row in made)
-    by_name = {(row.trial["kind"], row.trial["profile"], row.trial["level"]): row for row in made}
-    assert by_name["itself", "informed", "1/5"].outcome["namings"] == 0  # a readout of zeros says nothing
-    assert by_name["noised", "informed", "1/5"].outcome["namings"] > 0  # the bound is not idle
-    same = {kind: row.trial["suspect"] == row.trial["reference"] for (kind, _, _), row in by_name.items()}
-    assert same == {"itself": True, "noised": False}
-    table = innocents_table(rows.read())
-    assert table.count("\n") == 9
-    assert "| 0.2 | informed | weight | GNSS, simulated | itself | 60 | 0 | 0.00 to 8.45 % | 27 |" in table
+    by_name = {(row.trial["kind"], row.trial["leak"]): row.outcome for row in made}
+    assert by_name["itself", "nobody"]["namings"] == 0  # a readout of zeros says nothing
+    assert by_name["noised", "nobody"]["namings"] > 0  # the bound is not idle
+    assert by_name["noised", "nobody"]["caught"] == 0  # there is nobody to catch
+    assert by_name["itself", "average of three"]["caught"] == 30  # nothing but the mark
+    assert by_name["itself", "average of three"]["stages"] > 0
+    table = innocents_table(made)
+    assert table.count("\n") == 5
+    start = "| 0.9 | informed | weight | GNSS, simulated | itself | nobody | 30 | 0 | 0.00 to 16.19 % | 30 |"
+    assert f"{start} 0 | 0 | 0 |" in table
 
 
-def test_the_same_seed_repeats_a_row_and_another_does_not(shared: Path, noised: Path, tmp_path: Path) -> None:
-    trial = small(shared, {"noised": noised}, profiles=("informed",), keys=30)
-    first, again = (perform(trial, Rows(tmp_path / f"{number}.jsonl")) for number in range(2))
-    assert [row.outcome for row in first] == [row.outcome for row in again]
-    assert draws(trial, "noised") == draws(trial, "noised")
-    assert draws(replace(trial, keys=4), "noised").keys == draws(trial, "noised").keys[:4]
-    everything = [draws(replace(trial, seed=seed), kind) for seed in (7, 8) for kind in ("noised", "other")]
-    secrets = {key.secret for each in everything for key in each.keys}
-    assert len(secrets) == 4 * trial.keys
-    assert not secrets & {seed for each in everything for seed in each.families}
-
-
-def test_a_suspect_that_is_marked_under_a_key_is_named_by_it(shared: Path, tmp_path: Path) -> None:
-    trial = small(shared, {"marked": tmp_path / "marked.safetensors"}, levels=(Fraction(1, 1000),), keys=4)
-    drawn, state = draws(trial, "marked"), open_model(shared)
-    code = Code(key=drawn.keys[1], label="weight", length=LENGTH, colluders=trial.colluders)
-    writer = WeightWriter(seed=drawn.families[1], length=LENGTH, layers=layer_sizes(state))
-    save_model(trial.suspects["marked"], writer.write(state, unpack(code.rows([3]), LENGTH)[0]).state)
-    made = perform(replace(trial, profiles=("informed",)), Rows(tmp_path / "rows.jsonl"))
-    assert [row.outcome["namings"] for row in made] == [1]  # key 1 and no other
-
-
-def test_a_scorer_that_spends_more_than_the_budget_is_noticed(
-    shared: Path, noised: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", [("feature",), ("output",), ALL], ids="+".join)
+def test_every_carrier_is_read_by_the_tool_itself_and_leaks_are_found_on_it(
+    path: tuple[str, ...], shared: Path, noised: Path, desks: Path, tmp_path: Path
 ) -> None:
-    real = innocents.score
+    leaks = ("nobody", "one copy", "one copy, reversed", "minority of three", "average of two, disguised")
+    trial = small(shared, {"noised": noised}, carriers=(path,), leaks=leaks, keys=3)
+    trial = replace(trial, length=LONG, strength=LOUD, levels=(Fraction(1, 1000),))
+    made = perform(trial, Rows(tmp_path / "rows.jsonl"), work=desks)
+    found = {row.trial["leak"]: row.outcome for row in made}
+    hidden = "average of two, disguised"
+    assert set(found) == set(leaks) - ({hidden} if path == ("output",) else set())  # it has no alignment
+    assert found["nobody"]["caught"] == 0
+    assert found["one copy"]["caught"] == found["one copy, reversed"]["caught"] == 3
+    if hidden in found:
+        assert found[hidden]["aligned"] == found[hidden]["caught"] == 3
+    assert all(row.trial["carriers"] == list(path) for row in made)
 
-    def generous(*given: Any, level: Fraction, **others: Any) -> Any:
-        return real(*given, level=Fraction(9, 10), **others)
 
-    trial = small(shared, {"noised": noised}, profiles=("informed",), levels=(Fraction(1, 100),), keys=30)
-    (honest,) = perform(trial, Rows(tmp_path / "honest.jsonl"))
-    monkeypatch.setattr(innocents, "score", generous)
-    (broken,) = perform(trial, Rows(tmp_path / "broken.jsonl"))
+def test_the_same_seed_repeats_a_row_and_another_does_not(
+    shared: Path, noised: Path, desks: Path, tmp_path: Path
+) -> None:
+    trial = small(shared, {"noised": noised}, leaks=("minority of three",), keys=6)
+
+    def heads(**changes: Any) -> list[str]:
+        desk, suspect = Desk(trial=replace(trial, **changes), work=desks), open_model(noised)
+        found = cases(
+            desk,
+            suspect,
+            desk.readings(suspect, ("weight",)),
+            leak="minority of three",
+            level=Fraction(1, 5),
+            name="x",
+        )
+        return [case.evidence.findings.digest().hex() for case, _ in found]
+
+    first = heads()
+    assert heads() == first
+    assert heads(keys=3) == first[:3]
+    assert len(set(first + heads(seed=8))) == 12
+
+
+def test_investigations_are_whole_and_under_keys_of_their_own(
+    shared: Path, noised: Path, desks: Path
+) -> None:
+    trial = small(shared, {"noised": noised}, keys=3)
+    desk, suspect = Desk(trial=trial, work=desks), open_model(noised)
+    readings = desk.readings(suspect, ("weight",))
+    assert not np.array_equal(readings[0].readouts[0].values, readings[1].readouts[0].values)
+    found = list(cases(desk, suspect, readings, leak="one copy", level=Fraction(1, 5), name="x"))
+    for case, members in found:
+        assert [(look.alignment, look.share) for look in case.investigation.looks] == [
+            ("identity", Fraction(9, 10)),
+            ("channels", Fraction(1, 10)),
+        ]
+        assert case.investigation.budget == Fraction(1, 5)
+        assert case.investigation.recipients == trial.stations
+        assert case.verdict_place == case.place + 1 == 9  # setup, six stations, release, plan, verdict
+        assert len(members) == 1
+    setups = {case.evidence.entries[0].entry for case, _ in found}
+    assert len(setups) == 3
+
+
+def test_a_mark_is_made_of_the_members_rows_alone() -> None:
+    code = Code(key=CodeKey.generate(), label="weight", length=64, colluders=2)
+    bits = unpack(code.rows([1, 4, 5]), 64).astype(int)
+    noise = np.random.default_rng(1).standard_normal(64)
+    found = Readout(carrier="weight", values=noise, reference=None)
+
+    def values(leak: Leak, members: tuple[int, ...]) -> Any:
+        rng = np.random.default_rng(2)
+        marks = Marks(leak=leak, members=members, codes={"weight": code}, strength=2.0, rng=rng)
+        attempt = marks.attempt(Attempt(carrier="weight", alignment="channels", read=lambda: found))
+        return (marks.readout(found).values - noise, attempt.read().values - noise)
+
+    size = 2.0 * np.sqrt(np.mean(noise**2))
+    mean = size * (2 * bits.mean(axis=0) - 1)
+    for leak, members, wanted in (
+        ("nobody", (), 0 * mean),
+        ("average of three", (1, 4, 5), mean),
+        ("majority of three", (1, 4, 5), size * np.sign(mean)),
+        ("all ones of three", (1, 4, 5), size * (2 * bits.max(axis=0) - 1)),
+        ("one copy, reversed", (4,), -size * (2 * bits[1] - 1)),
+    ):
+        as_it_is, aligned = values(LEAKS[leak], members)
+        np.testing.assert_allclose(as_it_is, wanted, atol=1e-12)
+        np.testing.assert_allclose(aligned, wanted, atol=1e-12)
+    as_it_is, aligned = values(LEAKS["average of two, disguised"], (1, 4))
+    assert not as_it_is.any()
+    np.testing.assert_allclose(aligned, size * (2 * bits[:2].mean(axis=0) - 1), atol=1e-12)
+
+
+def test_an_alignment_is_found_once_and_so_is_that_there_is_none(
+    shared: Path, noised: Path, desks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zktrace.dispatch import reading
+
+    asked: list[str] = []
+
+    def impossible(*_: Any) -> Any:
+        asked.append("asked")
+        raise InputError("no such channels")
+
+    monkeypatch.setattr(reading, "align_scales", impossible)
+    trial = small(shared, {"noised": noised}, keys=6, levels=(Fraction(1, 10**6),))
+    (row,) = perform(trial, Rows(tmp_path / "rows.jsonl"), work=desks)
+    assert len(asked) == trial.families
+    assert row.outcome["keys"] == 6
+
+
+def test_a_tool_that_spends_more_than_the_budget_is_noticed(
+    shared: Path, noised: Path, desks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = adjudicate.smallest_threshold
+
+    def generous(*given: Any, recipients: int, budget: Any) -> Any:
+        return real(*given, recipients=1, budget=Fraction(1, 3))
+
+    trial = small(shared, {"noised": noised}, levels=(Fraction(1, 100),))
+    (honest,) = perform(trial, Rows(tmp_path / "honest.jsonl"), work=desks)
+    monkeypatch.setattr(adjudicate, "smallest_threshold", generous)
+    (broken,) = perform(trial, Rows(tmp_path / "broken.jsonl"), work=desks)
     assert honest.outcome["within"]
     assert not broken.outcome["within"]
     assert broken.outcome["low"] > 0.01
     assert "(budget refuted)" in innocents_table([broken])
 
 
-def test_only_certified_namings_count(
-    shared: Path, noised: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = innocents.score
-    verdicts = iter([Verdict.LEAD, Verdict.NOTHING, Verdict.TAMPER, Verdict.ATTRIBUTE])
+def test_only_stations_that_are_no_colluders_count(shared: Path, noised: Path, desks: Path) -> None:
+    """Cases of one copy, counted with their true member, with another one, and with nobody."""
+    trial = small(shared, {"noised": noised}, keys=4, length=LONG, strength=LOUD)
+    desk, suspect = Desk(trial=trial, work=desks), open_model(noised)
+    readings = desk.readings(suspect, ("weight",))
+    level = Fraction(1, 1000)
+    found = list(cases(desk, suspect, readings, leak="one copy", level=level, name="x"))
 
-    def scripted(*given: Any, **others: Any) -> Any:
-        assert others["certify"]
-        return replace(real(*given, **others), verdict=next(verdicts))
+    def counted(members: Iterator[tuple[str, ...]]) -> Count:
+        count = Count(level=level)
+        for (case, _), who in zip(found, members, strict=True):
+            count.take(case, who)
+        return count
 
-    monkeypatch.setattr(innocents, "score", scripted)
-    (row,) = perform(
-        small(shared, {"noised": noised}, profiles=("paper",), keys=4), Rows(tmp_path / "rows.jsonl")
-    )
-    assert row.outcome["namings"] == 2
+    true = counted(iter([who for _, who in found]))
+    assert (true.namings, true.caught, true.keys) == (0, 4, 4)
+    assert not true.outcome()["namings"]
+    other = counted(iter([_other(case) for case, _ in found]))
+    assert (other.namings, other.caught, other.late) == (4, 0, 0)
+    assert not other.outcome()["within"]
 
 
-def test_the_feature_carrier_embeds_probes_once_a_model(
-    shared: Path, noised: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, embedded = FeatureReader.features, []
+def _other(case: Case) -> tuple[str, ...]:
+    return (next(each for each in case.stations if each not in case.names),)
 
-    def counted(reader: FeatureReader, arrays: Any, images: Any) -> Any:
-        embedded.append(len(images))
-        return real(reader, arrays, images)
 
-    monkeypatch.setattr(FeatureReader, "features", counted)
-    rng = np.random.default_rng(9)
-    probes = tmp_path / "probes.safetensors"
-    save_model(probes, {"probes": rng.standard_normal((LENGTH + 2, 1, 16, 16)).astype(np.float32)})
-    trial = small(shared, {"noised": noised}, carrier="feature", probes=probes, keys=6)
-    made = perform(trial, Rows(tmp_path / "rows.jsonl"))
-    assert embedded == [LENGTH, LENGTH]  # the shared model and the suspect
-    assert [row.trial["profile"] for row in made] == ["informed", "paper"]
-    assert all(row.outcome["within"] and len(row.trial["probes"]) == 64 for row in made)
-    with pytest.raises(InputError, match=f"not a file of {LENGTH + 3} probes"):
-        perform(replace(trial, length=LENGTH + 3), Rows(tmp_path / "more.jsonl"))
+def test_the_papers_profile_is_counted_too(shared: Path, noised: Path, desks: Path, tmp_path: Path) -> None:
+    trial = small(shared, {"noised": noised}, profile="paper", leaks=("one copy",), keys=4, carriers=())
+    made = perform(trial, Rows(tmp_path / "rows.jsonl"), work=desks)
+    assert [row.trial["carriers"] for row in made] == [["weight"], ["feature"], ["weight", "feature"]]
+    assert all(row.outcome["within"] and row.trial["profile"] == "paper" for row in made)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"carrier": "output"}, "is not known"),
-        ({"carrier": "feature"}, "read with probes"),
+        ({"carriers": (("other",),)}, "carriers are of weight, feature, output"),
+        ({"carriers": (("output",),), "profile": "paper"}, "carriers are of weight, feature, each once"),
+        ({"carriers": (("weight", "weight"),)}, "each once"),
         ({"keys": 0}, "at least 1"),
         ({"suspects": {}}, "needs suspects"),
         ({"levels": (Fraction(1),)}, "between 0 and 1"),
+        ({"leaks": ("other",)}, "no leak 'other'"),
+        ({"leaks": ("average of three",), "stations": 3}, "nobody would be innocent"),
+        ({"strength": 0.0}, "must be a positive number"),
     ],
 )
 def test_a_trial_that_makes_no_sense_is_refused(shared: Path, changes: dict[str, Any], message: str) -> None:
@@ -184,19 +294,38 @@ def test_a_trial_that_makes_no_sense_is_refused(shared: Path, changes: dict[str,
 
 
 def test_the_command_counts_and_draws(
-    shared: Path, noised: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shared: Path,
+    noised: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("zktrace.dispatch.proxy.proxy_pool", lambda _spec: pool())
     out = str(tmp_path / "rows.jsonl")
-    command = ["study", "innocents", "--out", out, "--reference", str(shared), "--dataset", "gnss"]
-    command += ["--length", str(LENGTH), "--keys", "3", "--families", "1", "--profile", "paper", "--json"]
-    assert run([*command, "--suspect", f"with noise={noised}", "--level", "0.2"]) == 0
+    command = ["study", "innocents", "--out", out, "--work", str(tmp_path / "work"), "--dataset", "gnss"]
+    command += ["--reference", str(shared), "--preset", "smoke", "--length", str(LENGTH), "--keys", "3"]
+    command += ["--families", "1", "--stations", "4", "--json"]
+    told = ["--suspect", f"with noise={noised}", "--carrier", "weight+output", "--leak", "one copy"]
+    assert run([*command, *told]) == 0
     assert json.loads(capsys.readouterr().out) == {"ok": True, "new": 1}
     assert run(["study", "table", out, "--kind", "innocents"]) == 0
-    assert "| 0.2 | paper | weight | GNSS, simulated | with noise | 3 |" in capsys.readouterr().out
+    start = "| 0.2 | informed | weight+output | GNSS, simulated | with noise | one copy | 3 |"
+    assert start in capsys.readouterr().out
     assert run([*command, "--suspect", str(noised)]) == 2
     assert run([*command, *(2 * ["--suspect", f"x={noised}"])]) == 2
     assert run([*command, "--suspect", f"x={noised}", "--level", "1/0"]) == 2
     assert run([*command, "--suspect", f"x={noised}", "--profile", "other"]) == 2
+    assert run([*command, "--suspect", f"x={noised}", "--leak", "other"]) == 2
+
+
+def test_rows_of_suspects_that_nobody_was_given_keep_their_table() -> None:
+    """Those were made before leaks were: the columns about leaks are left out."""
+    trial = {"study": "innocents", "dataset": "gnss", "carrier": "weight", "profile": "informed"}
+    trial |= {"kind": "noise", "level": "1/5"}
+    outcome = {"namings": 1, "keys": 60, "low": 0.0, "high": 0.1, "most": 27, "within": True}
+    row = Row(trial=trial, outcome=outcome, origin={})
+    line = "| 0.2 | informed | weight | GNSS, simulated | noise | 60 | 1 | 0.00 to 10.00 % | 27 |"
+    assert innocents_table([row]).endswith(line)
 
 
 @pytest.mark.parametrize(("trials", "level"), [(1, "1/5"), (60, "1/5"), (2000, "1/5"), (2000, "1/1000")])

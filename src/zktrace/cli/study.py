@@ -180,41 +180,58 @@ def disguise(
 @app.command("innocents")
 def innocents(
     out: Out,
+    work: Work,
     reference: Annotated[Path, typer.Option("--reference", help="The shared model.")],
     suspect: Annotated[
         list[str],
-        typer.Option("--suspect", metavar="KIND=FILE", help="What it is, and the model; repeat it."),
+        typer.Option(
+            "--suspect", metavar="KIND=FILE", help="What it is, and a model without rows; repeat it."
+        ),
     ],
     dataset: Annotated[str, typer.Option("--dataset", help="What the shared model was trained on.")],
-    probes: Annotated[
-        Path | None,
-        typer.Option("--probes", help="Read the feature carrier: probes.safetensors of a release."),
+    preset: Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")] = "desk",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of that run; decides code keys too.")] = 42,
+    carrier: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--carrier", help="What an investigation reads, as weight+output; repeat it. Default: each, all."
+        ),
     ] = None,
-    profile: Annotated[list[str], typer.Option("--profile", help="informed or paper; repeat it.")] = [  # noqa: B006
-        "informed",
-        "paper",
-    ],
-    level: Annotated[list[str], typer.Option("--level", help="A budget; repeat it.")] = ["1/5", "1/1000"],  # noqa: B006
-    keys: Annotated[int, typer.Option("--keys", min=1, help="Code keys a suspect.")] = 2000,
+    profile: Annotated[str, typer.Option("--profile", help="informed or paper.")] = "informed",
+    leak: Annotated[
+        list[str] | None,
+        typer.Option("--leak", help="Whose rows are in it, as 'average of three'; repeat it. Default: all."),
+    ] = None,
+    level: Annotated[list[str], typer.Option("--level", help="A budget; repeat it.")] = ["1/5"],  # noqa: B006
+    keys: Annotated[int, typer.Option("--keys", min=1, help="Code keys a row.")] = 1000,
     families: Annotated[
-        int, typer.Option("--families", min=1, help="Of directions a suspect is read with.")
-    ] = 20,
-    length: Annotated[int, typer.Option("--length", min=1, help="Of a row.")] = 512,
-    colluders: Annotated[int, typer.Option("--colluders", min=1, help="That the code is made for.")] = 2,
-    recipients: Annotated[int, typer.Option("--recipients", min=1, help="Rows that are scored.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Decides keys and directions.")] = 42,
+        int, typer.Option("--families", min=1, max=256, help="Of directions a suspect is read with.")
+    ] = 4,
+    length: Annotated[int, typer.Option("--length", min=1, help="Of a station's row.")] = 128,
+    stations: Annotated[int, typer.Option("--stations", min=1, help="Stations that are scored.")] = 10,
+    strength: Annotated[
+        float, typer.Option("--strength", help="Of a leaked mark, beside all else in a readout.")
+    ] = 1.0,
+    cifar10: Cifar10 = None,
     as_json: Json = False,
 ) -> None:
-    """Score models that nobody enrolled was given, under thousands of code keys; count false accusations."""
+    """Investigate leaks and models nobody was given under many code keys; count false accusations."""
+    from dataclasses import replace
     from fractions import Fraction
+    from functools import cache
 
     from zktrace.cli.progress import counted_progress
+    from zktrace.dispatch.proxy import proxy_pool
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
     from zktrace.readouts.weight import PROFILES
+    from zktrace.studies.federation import FederationTrial
     from zktrace.studies.innocents import InnocentsTrial, perform
+    from zktrace.studies.leaks import LEAKS
     from zktrace.studies.rows import Rows
 
-    if not set(profile) <= set(PROFILES):
-        raise InputError(f"profiles are {', '.join(PROFILES)}, not {', '.join(profile)}")
+    if profile not in PROFILES:
+        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
     suspects = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in suspect) if is_}
     if len(suspects) < len(suspect):
         raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
@@ -222,23 +239,27 @@ def innocents(
         levels = tuple(Fraction(each) for each in level)
     except (ValueError, ZeroDivisionError) as error:
         raise InputError(f"a budget is a number like 1/1000, not {', '.join(level)}") from error
+    chosen = load_preset(preset)
+    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
+    spec = run.spec(cifar10=cifar10, cache=default_folder())
     trial = InnocentsTrial(
         dataset=dataset,
         reference=reference,
         suspects=suspects,
-        probes=probes,
-        carrier="weight" if probes is None else "feature",
-        profiles=tuple(each for each in PROFILES if each in profile),
+        pool=cache(lambda: proxy_pool(spec)),
+        carriers=tuple(tuple(each.split("+")) for each in carrier or ()),
+        profile="paper" if profile == "paper" else "informed",
+        leaks=tuple(leak or LEAKS),
         levels=levels,
         length=length,
-        colluders=colluders,
-        recipients=recipients,
+        stations=stations,
+        strength=strength,
         keys=keys,
         families=families,
         seed=seed,
     )
     with counted_progress() as progress:
-        made = perform(trial, Rows(out), progress=progress)
+        made = perform(trial, Rows(out), work=work, progress=progress)
     emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
 
 

@@ -1,253 +1,306 @@
-"""False accusations on real models: suspects that nobody enrolled was given, under thousands of code keys.
+"""False accusations, counted: whole investigations of real models under thousands of code keys.
 
 A certificate speaks of chance in the code alone: for any readout, the probability over biases and rows that
-somebody innocent is named is at most the budget. So a suspect is read with a few families of directions, the
-readouts stay, and code keys are drawn by the thousand, each with its own biases and rows of all who are
-enrolled. An operator's directions come from the key too, by a one-way function. Here they are drawn apart,
-which a scorer cannot tell, and used for many keys: at full width they take longer to make than a score.
+somebody innocent is named is at most the budget. So models without rows are read by the tool itself, on every
+carrier, as they are and through every alignment, under a few releases, each of which has directions of its
+own. The readings stay, and code keys are drawn by the thousand. Each makes a registry with everybody
+enrolled; colluders put their mark into the readings (`leaks`); and `trace` investigates: plan on record,
+looks, stages, findings, verdict, evidence. A false accusation is a case that names a station which is none
+of the colluders.
 
-Given the readouts the keys are independent trials, each with a chance of at most the budget. The namings are
-therefore no more than a binomial of that chance gives, whatever the readouts are.
+An operator's directions come from the key too, by a one-way function. Here they are drawn apart, which a
+scorer cannot tell. Stations have no proofs of possession: they are on record, and no part of the statistics.
+
+Given the readings the keys are independent trials, each with a chance of at most the budget. The namings are
+therefore no more than a binomial of that chance gives, whatever the suspects are.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import cycle
+from functools import cached_property
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from zktrace.carriers.feature import FeatureReader
-from zktrace.codes import Code, CodeKey
-from zktrace.derivation.promises import SEED_BYTES
+from zktrace.codes import CodeKey
+from zktrace.dispatch.making import make_release, next_name
+from zktrace.dispatch.reading import Reading, read_suspect
+from zktrace.dispatch.releases import Pool
 from zktrace.errors import InputError
-from zktrace.evidence.findings import CERTIFIED
-from zktrace.learning.training import Images
+from zktrace.federation.roster import experimental_roster
+from zktrace.federation.workers import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.readouts.directions import Floats
-from zktrace.readouts.scales import layer_sizes
-from zktrace.readouts.weight import Profile, WeightReader
-from zktrace.registry.records import RULE_OF
+from zktrace.readouts.weight import Profile
+from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
+from zktrace.registry.records import IDENTITY, Enrolment, Release
+from zktrace.registry.registry import Registry
+from zktrace.registry.stores.memory import MemoryStore
+from zktrace.registry.workspace import SETTINGS, Workspace
+from zktrace.studies.binomial import greatest, interval
+from zktrace.studies.ground import CARRIERS
+from zktrace.studies.leaks import LEAKS, Marks
 from zktrace.studies.rows import Row, Rows, trial_id
-from zktrace.tracing.readout import Readout
-from zktrace.tracing.score import score
+from zktrace.studies.tracing import station
+from zktrace.tracing import Attempt, Case, Readout, trace
 
-KEYS: Final = 2000
-FAMILIES: Final = 20  # of directions, each read once: a full-width model takes 0.1 s a family
-LEVELS: Final = (Fraction(1, 5), Fraction(1, 1000))
-PROFILES: Final[tuple[Profile, ...]] = ("informed", "paper")
-CARRIERS: Final = ("weight", "feature")
-CONFIDENCE: Final = Fraction(99, 100)  # of the interval around the rate of namings
-SURPRISE: Final = Fraction(1, 100_000)  # a count that a true budget gives more rarely refutes it
+KEYS: Final = 1000
+FAMILIES: Final = 4  # of directions: releases that a suspect is read under
+LENGTH: Final = 128  # short codes keep the same promise
+STATIONS: Final = 10
+STRENGTH: Final = 1.0
+LEVELS: Final = (Fraction(1, 5),)
 
 Progress = Callable[[str, int, int], None]  # what, done, of
-Read = Callable[[ModelState, bytes, Profile], Floats]  # a suspect, a seed of directions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class InnocentsTrial:
-    """A shared model, suspects that no key drawn here has marked, and how they are read and scored."""
+    """A shared model, models that no key drawn here has marked, and how they are read, leaked and traced."""
 
     dataset: str
-    reference: Path
+    reference: Path  # the shared model
     suspects: Mapping[str, Path]  # by what they are, for people
-    probes: Path | None = None  # feature carrier: a model file with the images as its tensor `probes`
-    carrier: str = "weight"
-    profiles: tuple[Profile, ...] = PROFILES
+    pool: Callable[[], Pool]  # the operator's own images, for probes and anchors
+    carriers: tuple[tuple[str, ...], ...] = ()  # those of one investigation each; none: each, and all
+    profile: Profile = "informed"
+    leaks: tuple[str, ...] = tuple(LEAKS)
     levels: tuple[Fraction, ...] = LEVELS
-    length: int = 512
-    colluders: int = 2
-    recipients: int = 10
+    length: int = LENGTH
+    stations: int = STATIONS
+    strength: float = STRENGTH
     keys: int = KEYS
     families: int = FAMILIES
     seed: int = 42
 
     def __post_init__(self) -> None:
-        if self.carrier not in CARRIERS:
-            raise InputError(f"carrier {self.carrier!r} is not known; it is one of {', '.join(CARRIERS)}")
-        if (self.carrier == "feature") != (self.probes is not None):
-            raise InputError("the feature carrier is read with probes, the weight carrier without")
-        if min(self.length, self.colluders, self.recipients, self.keys, self.families) < 1:
-            raise InputError("length, colluders, recipients, keys and families must be at least 1")
+        if min(self.length, self.keys, self.families) < 1:
+            raise InputError("length, keys and families must be at least 1")
         if not self.suspects or not all(self.suspects):
             raise InputError("a study of innocents needs suspects, each with a word for what it is")
         if not all(0 < level < 1 for level in self.levels):
             raise InputError("a budget must lie between 0 and 1")
+        for each in self.leaks:
+            if each not in LEAKS:
+                raise InputError(f"no leak {each!r}; known: {', '.join(LEAKS)}")
+            if LEAKS[each].colluders >= self.stations:
+                raise InputError(f"{each}: of {self.stations} stations nobody would be innocent")
+        if not 0.0 < self.strength < np.inf:
+            raise InputError(f"a strength of {self.strength}: must be a positive number")
+        able = CARRIERS[self.profile]
+        for path in self.carriers:
+            if not path or len(set(path)) != len(path) or not set(path) <= set(able):
+                raise InputError(f"carriers are of {', '.join(able)}, each once, not {'+'.join(path)}")
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The carriers of each investigation."""
+        able = CARRIERS[self.profile]
+        return self.carriers or (*((each,) for each in able), able)
+
+    @property
+    def shapes(self) -> tuple[CodeShape, ...]:
+        """The codes: as by default, but of this length."""
+        return tuple(replace(default_shape(each), length=self.length) for each in CARRIERS[self.profile])
 
     def facts(self) -> dict[str, Any]:
         """What all rows say of it."""
-        found = {
+        return {
             "study": "innocents",
             "dataset": self.dataset,
             "reference": model_digest(open_model(self.reference)).hex(),
-            "carrier": self.carrier,
-            "length": self.length,
-            "colluders": self.colluders,
-            "recipients": self.recipients,
+            "profile": self.profile,
+            "codes": {each.carrier: [each.length, each.colluders] for each in self.shapes},
+            "stations": self.stations,
+            "strength": self.strength,
             "keys": self.keys,
             "families": self.families,
             "seed": self.seed,
         }
-        if self.probes is not None:
-            found["probes"] = model_digest(open_model(self.probes)).hex()
-        return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draws:
-    """What is random in the trial of one suspect. Key j is tried on the readout of family j mod families."""
-
-    families: tuple[bytes, ...]  # seeds of directions
-    keys: tuple[CodeKey, ...]
-
-
-def draws(trial: InnocentsTrial, kind: str) -> Draws:
-    """Fresh ones for each kind of suspect; the first keys are the same however many are drawn."""
-    name = f"{trial.dataset}/{trial.carrier}/{kind}"
-    seeds, keys = (np.random.default_rng([trial.seed, part, *name.encode()]) for part in (0, 1))
-    return Draws(
-        families=tuple(seeds.bytes(SEED_BYTES) for _ in range(trial.families)),
-        keys=tuple(CodeKey.generate(entropy=keys.bytes) for _ in range(trial.keys)),
-    )
-
-
-def perform(trial: InnocentsTrial, rows: Rows, *, progress: Progress | None = None) -> list[Row]:
-    """Make the rows that are missing: one for each suspect, profile and level."""
+def perform(trial: InnocentsTrial, rows: Rows, *, work: Path, progress: Progress | None = None) -> list[Row]:
+    """Make the rows that are missing: one for each suspect, carriers, leak and level."""
     report = progress or (lambda _what, _done, _of: None)
     facts, done = trial.facts(), rows.done()
-    read = _reader(trial)
+    desk = Desk(trial=trial, work=work)
     made: list[Row] = []
-    for kind, path in trial.suspects.items():
-        suspect = open_model(path)
-        about = facts | {"suspect": model_digest(suspect).hex(), "kind": kind}
-        for profile in trial.profiles:
-            wanted = {level: about | {"profile": profile, "level": str(level)} for level in trial.levels}
-            missing = {level: each for level, each in wanted.items() if trial_id(each) not in done}
-            if not missing:
+    for (kind, file), carriers in product(trial.suspects.items(), trial.paths):
+        suspect = open_model(file)
+        about = facts | {"suspect": model_digest(suspect).hex(), "kind": kind, "carriers": list(carriers)}
+        for leak, level in product(trial.leaks, trial.levels):
+            wanted = about | {"leak": leak, "level": str(level)}
+            if trial_id(wanted) in done:
                 continue
-            drawn = draws(trial, kind)
-            readouts = [read(suspect, seed, profile) for seed in drawn.families]
-            for level, each in missing.items():
-                found = []
-                for named in namings(trial, readouts, drawn.keys, profile, level):
-                    found.append(named)
-                    report(f"{kind}, {profile}, {level}", len(found), trial.keys)
-                made.append(rows.add(each, outcome(found, level)))
+            readings = desk.readings(suspect, carriers)
+            if LEAKS[leak].hidden and not readings[0].further:
+                continue  # nothing would find it again
+            what, count = f"{kind}, {'+'.join(carriers)}, {leak}, {level}", Count(level=level)
+            for case, members in cases(desk, suspect, readings, leak=leak, level=level, name=what):
+                count.take(case, members)
+                report(what, count.keys, trial.keys)
+            made.append(rows.add(wanted, count.outcome()))
     return made
 
 
-def namings(
-    trial: InnocentsTrial,
-    readouts: list[Floats],
-    keys: tuple[CodeKey, ...],
-    profile: Profile,
-    level: Fraction,
-) -> Iterator[bool]:
-    """For each key whether its code, on the readout whose turn it is, names anybody with a certificate."""
-    rule = RULE_OF[profile]
-    for key, values in zip(keys, cycle(readouts), strict=False):
-        readout = Readout(carrier=trial.carrier, values=values, reference=None)
-        code = Code(key=key, label=trial.carrier, length=trial.length, colluders=trial.colluders)
-        found = score([readout], [code], recipients=trial.recipients, level=level, rule=rule, certify=True)
-        yield found.verdict in CERTIFIED
+@dataclass(slots=True, kw_only=True)
+class Count:
+    """What came of the investigations of one row."""
+
+    level: Fraction
+    keys: int = 0
+    namings: int = 0  # cases that name somebody innocent
+    late: int = 0  # of these, those in which no innocent is named before the second stage
+    caught: int = 0  # cases that name a colluder
+    stages: int = 0  # cases in which a second stage or a later one names somebody
+    aligned: int = 0  # cases that name somebody through an alignment
+
+    def take(self, case: Case, members: Sequence[str]) -> None:
+        """One more."""
+        wrong = [each.stage for each in case.named if each.station not in members]
+        self.keys += 1
+        self.namings += bool(wrong)
+        self.late += bool(wrong) and min(wrong) > 1
+        self.caught += any(each.station in members for each in case.named)
+        self.stages += any(each.stage > 1 for each in case.named)
+        self.aligned += any(each.alignment != IDENTITY for each in case.named)
+
+    def outcome(self) -> dict[str, Any]:
+        """The counts, an interval around the rate, and whether the budget could have given so many."""
+        low, high = interval(self.namings, self.keys)
+        most = greatest(self.keys, self.level)
+        return {
+            "keys": self.keys,
+            "namings": self.namings,
+            "late": self.late,
+            "caught": self.caught,
+            "stages": self.stages,
+            "aligned": self.aligned,
+            "low": low,
+            "high": high,
+            "most": most,
+            "within": self.namings <= most,
+        }
 
 
-def outcome(found: list[bool], level: Fraction) -> dict[str, Any]:
-    """The count, an interval around its rate, and whether the budget could have given so many."""
-    count, keys = sum(found), len(found)
-    low, high = interval(count, keys)
-    most = greatest(keys, level)
-    return {"namings": count, "keys": keys, "low": low, "high": high, "most": most, "within": count <= most}
+def cases(
+    desk: "Desk", suspect: ModelState, readings: Sequence[Reading], *, leak: str, level: Fraction, name: str
+) -> Iterator[tuple[Case, tuple[str, ...]]]:
+    """An investigation under each key, and the names of the colluders. Key j has the reading j mod families.
 
-
-def _reader(trial: InnocentsTrial) -> Read:
-    """Reads a suspect with one family of directions."""
-    reference = open_model(trial.reference)
-    if trial.probes is not None:
-        return _feature_reader(reference, _probes(trial.probes, trial.length))
-
-    def read(suspect: ModelState, seed: bytes, profile: Profile) -> Floats:
-        layers = layer_sizes(reference)
-        reader = WeightReader(seed=seed, length=trial.length, layers=layers, profile=profile)
-        if profile == "informed":
-            reader = replace(reader, reference=reader.project(reference))
-        return reader.read(suspect)
-
-    return read
-
-
-def _feature_reader(reference: ModelState, probes: Images) -> Read:
-    """What a model makes of the probes is computed once; only directions differ."""
-    known: dict[bytes, Floats] = {}
-
-    def features(reader: FeatureReader, model: ModelState) -> Floats:
-        name = model_digest(model)
-        if name not in known:
-            known[name] = reader.features(model, probes)
-        return known[name]
-
-    def read(suspect: ModelState, seed: bytes, profile: Profile) -> Floats:
-        reader = FeatureReader(seed=seed, probes=probes, profile=profile)
-        if profile == "informed":
-            reader = replace(reader, reference=reader.project_features(features(reader, reference)))
-        return reader.read_features(features(reader, suspect))
-
-    return read
-
-
-def _probes(path: Path, length: int) -> Images:
-    """The first images of a file of probes."""
-    state = open_model(path)
-    if "probes" not in state or len(state["probes"]) < length:
-        raise InputError(f"{path}: not a file of {length} probes")
-    return np.asarray(state["probes"][:length])
-
-
-def greatest(trials: int, chance: Fraction) -> int:
-    """The least count that a binomial exceeds with a probability of at most SURPRISE: exact, in integers."""
-    yes, no = chance.numerator, chance.denominator - chance.numerator
-    term, above = no**trials, chance.denominator**trials  # times denominator^trials, all of them
-    allowed = SURPRISE * above
-    for count in range(trials + 1):
-        above -= term  # P[more than count]
-        if above <= allowed:
-            return count
-        term = term * (trials - count) * yes // ((count + 1) * no)
-    return trials
-
-
-def interval(count: int, trials: int) -> tuple[float, float]:
-    """Clopper and Pearson's interval around a rate: each end is missed with half of what is left."""
-    half = float(1 - CONFIDENCE) / 2
-    low = _rate(lambda p: _at_least(count, trials, p) >= half) if count else 0.0
-    high = _rate(lambda p: _at_least(count + 1, trials, p) >= 1 - half) if count < trials else 1.0
-    return low, high
-
-
-def _rate(reached: Callable[[float], bool]) -> float:
-    """Where a rising condition becomes true between 0 and 1."""
-    low, high = 0.0, 1.0
-    for _ in range(53):
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
-
-
-def _at_least(count: int, trials: int, p: float) -> float:
-    """P[binomial >= count] for 0 < p < 1."""
-    if not 0.0 < p < 1.0:
-        return float(p >= 1.0)
-    whole = math.lgamma(trials + 1)
-    return math.fsum(
-        math.exp(
-            whole
-            - math.lgamma(k + 1)
-            - math.lgamma(trials - k + 1)
-            + k * math.log(p)
-            + (trials - k) * math.log1p(-p)
+    `name` decides what is drawn: the first keys are the same however many there are.
+    """
+    trial, how, digest = desk.trial, LEAKS[leak], model_digest(suspect)
+    rng = np.random.default_rng([trial.seed, *f"{trial.dataset}/{trial.profile}/{name}".encode()])
+    for _, (release, reading) in zip(range(trial.keys), cycle(enumerate(readings)), strict=False):
+        custody = Custody(key=CodeKey.generate(entropy=rng.bytes), shapes=trial.shapes)
+        registry = desk.registry(custody, desk.releases[release], level)
+        members = tuple(sorted(map(int, rng.permutation(trial.stations)[: how.colluders])))
+        claims = registry.ledger().claims
+        codes = {each: custody.code(each, claims) for each in custody.carriers}
+        marks = Marks(leak=how, members=members, codes=codes, strength=trial.strength, rng=rng)
+        case = trace(
+            registry,
+            custody,
+            suspect=digest,
+            release=desk.releases[release].name,
+            readouts=[marks.readout(each) for each in reading.readouts],
+            further=[marks.attempt(each) for each in reading.further],
+            budget=level,
+            requests=lambda _station: None,
         )
-        for k in range(count, trials + 1)
-    )
+        yield case, tuple(station(row) for row in members)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Desk:
+    """Where suspects are read: an operator's workspace, with the shared model in several releases."""
+
+    trial: InnocentsTrial
+    work: Path
+    _known: dict[tuple[bytes, tuple[str, ...]], list[Reading]] = field(default_factory=dict)
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """As far as it is missing it is made."""
+        trial, facts = self.trial, self.trial.facts()
+        told = {each: facts[each] for each in ("dataset", "reference", "profile", "codes")}
+        folder = self.work / f"{trial.dataset}-innocents-{trial_id(told)[:8]}"
+        if (folder / SETTINGS).exists():
+            workspace = Workspace.open(folder)
+        else:
+            workspace = Workspace.create(folder, title=f"study: {folder.name}", carriers=trial.shapes)
+        while len(taken := workspace.registry.ledger().releases) < trial.families:
+            make_release(
+                workspace,
+                trial.reference,
+                carriers=CARRIERS[trial.profile],
+                profile=trial.profile,
+                name=next_name(taken),
+                pool=trial.pool(),
+            )
+        return workspace
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """One for each family of directions."""
+        found = self.workspace.registry.ledger().releases.values()
+        return tuple(record for _, record in found)[: self.trial.families]
+
+    def readings(self, suspect: ModelState, carriers: tuple[str, ...]) -> list[Reading]:
+        """A suspect under every release, each alignment found once. No key that is drawn enters."""
+        name = model_digest(suspect), carriers
+        if name not in self._known:
+            with single_threaded():
+                self._known[name] = [
+                    _remembered(read_suspect(self.workspace, each.name, carriers, suspect))
+                    for each in self.releases
+                ]
+        return self._known[name]
+
+    def registry(self, custody: Custody, release: Release, budget: Fraction) -> Registry:
+        """A new log under a key: everybody enrolled, and a release that is read as that of the workspace."""
+        made = Registry(MemoryStore())
+        made.add(custody.setup(title="study", budget=budget, places=self.trial.stations, releases=1))
+        for each in self.enrolments:
+            made.add(each)
+        made.add(lambda ledger: replace(release, number=0, root=ledger.root))
+        return made
+
+    @cached_property
+    def enrolments(self) -> tuple[Enrolment, ...]:
+        """The stations, the same under all keys: their rows differ by the seeds that a key promises."""
+        roster = experimental_roster(self.trial.seed, self.trial.stations)
+        return tuple(
+            Enrolment(
+                station=station(row),
+                row=row,
+                public_key=key.to_bytes(),
+                codeword=key.codeword(IDENTITY_BITS),
+                nonce=hashlib.sha256(f"nonce {row}".encode()).digest(),
+                request=hashlib.sha256(f"request {row}".encode()).digest(),
+            )
+            for row, key in enumerate(roster)
+        )
+
+
+def _remembered(reading: Reading) -> Reading:
+    """The same with every alignment found once."""
+    return replace(reading, further=tuple(replace(each, read=_once(each)) for each in reading.further))
+
+
+def _once(attempt: Attempt) -> Callable[[], Readout]:
+    """What it reads, or why it cannot, found now."""
+    try:
+        found = attempt.read()
+    except InputError as error:
+        reason = str(error)
+
+        def refused() -> Readout:
+            raise InputError(reason)
+
+        return refused
+    return lambda: found

@@ -229,32 +229,49 @@ def stability_table(rows: Iterable[Row]) -> str:
 
 
 def innocents_table(rows: Iterable[Row]) -> str:
-    """Suspects nobody enrolled was given: how many code keys named somebody, what the budget allows."""
+    """Suspects of all kinds: how many code keys named somebody innocent, what the budget allows.
+
+    Rows of leaks say more than rows of suspects that nobody was given.
+    """
     found = sorted((row for row in rows if row.trial["study"] == "innocents"), key=_innocents_order)
-    head = ("budget", "profile", "carrier", "data", "suspect", "keys", "named", "rate, 99 %", "at most")
-    return markdown(head, [_innocents_line(row) for row in found])
+    whole = any("leak" in row.trial for row in found)
+    head = ["budget", "profile", "carrier", "data", "suspect", "keys", "named", "rate, 99 %", "at most"]
+    if whole:
+        head[5:7] = ["leaked", "keys", "innocents named"]
+        head += ["guilty named", "later stages", "by alignments"]
+    return markdown(head, [_innocents_line(row, whole=whole) for row in found])
 
 
 def _innocents_order(row: Row) -> tuple[Any, ...]:
     trial = row.trial
     titles = list(DATASETS)
     dataset = titles.index(trial["dataset"]) if trial["dataset"] in titles else len(titles)
-    return (-Fraction(trial["level"]), trial["profile"], trial["carrier"], dataset, trial["kind"])
+    carriers = trial.get("carriers", [trial.get("carrier")])
+    order = (-Fraction(trial["level"]), trial["profile"], len(carriers), carriers, dataset)
+    return (*order, trial["kind"], _leak_order(trial))
 
 
-def _innocents_line(row: Row) -> tuple[str, ...]:
+def _leak_order(trial: dict[str, Any]) -> tuple[int, str]:
+    leak = trial.get("leak", "")
+    return (leak != "nobody", leak)
+
+
+def _innocents_line(row: Row, *, whole: bool) -> tuple[str, ...]:
     trial, outcome = row.trial, row.outcome
-    return (
+    line = (
         f"{float(Fraction(trial['level'])):g}",
         trial["profile"],
-        trial["carrier"],
+        "+".join(trial.get("carriers", [trial.get("carrier")])),
         DATASETS.get(trial["dataset"], trial["dataset"]),
         trial["kind"],
+        *([trial.get("leak", "nobody")] if whole else []),
         f"{outcome['keys']:,}",
         str(outcome["namings"]) + ("" if outcome["within"] else " (budget refuted)"),
         f"{100 * outcome['low']:.2f} to {100 * outcome['high']:.2f} %",
         str(outcome["most"]),
     )
+    counts = ("caught", "stages", "aligned") if whole else ()
+    return (*line, *(str(outcome.get(each, "-")) for each in counts))
 
 
 def rows_of(file: Rows, kind: str) -> list[Row]:
