@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from dispatch.test_trained import place
 from federation import small
+from primitives.test_processes import heeding
 from zktrace.cli.app import run
 from zktrace.cli.interrupt import interrupted
 from zktrace.federation.flower.runfile import preset_toml
@@ -52,21 +54,26 @@ def interrupted_run(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heeding,  # noqa: PLW1509
     )
-    deadline = time.monotonic() + PATIENCE
-    while not under_way(child.pid):
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < deadline, "it never began"
-        time.sleep(0.05)
-    os.killpg(child.pid, signal.SIGINT)
-    out, said = child.communicate(timeout=PATIENCE)
-    assert "Traceback" not in said, said
-    for _ in range(600):  # multiprocessing's own helper goes a moment later
-        if not group(child.pid):
-            break
-        time.sleep(0.1)
-    assert group(child.pid) == 0
-    return child.returncode, out, said
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not under_way(child.pid):
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < deadline, "it never began"
+            time.sleep(0.05)
+        os.killpg(child.pid, signal.SIGINT)
+        out, said = child.communicate(timeout=PATIENCE)
+        assert "Traceback" not in said, said
+        for _ in range(600):  # multiprocessing's own helper goes a moment later
+            if not group(child.pid):
+                break
+            time.sleep(0.1)
+        assert group(child.pid) == 0
+        return child.returncode, out, said
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def test_training_with_workers(tmp_path: Path) -> None:

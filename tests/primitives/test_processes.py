@@ -111,16 +111,25 @@ def test_an_interrupt_leaves_no_process_and_no_word_of_a_worker(tmp_path: Path) 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heeding,  # noqa: PLW1509
     )
-    while not (tmp_path / "begun").exists():
-        time.sleep(0.05)
-    time.sleep(0.5)
-    os.killpg(child.pid, signal.SIGINT)
-    _, said = child.communicate(timeout=60)
+    try:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.killpg(child.pid, signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert said.count("Traceback") == 1  # the caller's own
     assert said.rstrip().endswith("KeyboardInterrupt")
     with pytest.raises(ProcessLookupError):
         _await_the_end_of(child.pid)
+
+
+def heeding() -> None:
+    """As on a terminal, also where these tests run in a background that ignores Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _await_the_end_of(group: int) -> None:
