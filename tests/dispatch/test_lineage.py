@@ -72,6 +72,16 @@ def test_another_architecture_is_nobodys_copy(place: Workspace, tmp_path: Path) 
         make_release(place, tmp_path / f"{name}.safetensors", carriers=("weight",))
 
 
+@pytest.mark.parametrize("lost", ["shared.safetensors", "reference-weight.bin"])
+def test_a_release_whose_files_are_lost_vouches_for_nobody(place: Workspace, lost: str) -> None:
+    """A marked copy would pass if what cannot be read were passed over."""
+    (copy,) = dispatch(place, stations=["beta"])
+    (place.release_folder("r1") / lost).unlink()
+    with pytest.raises(Refused, match=r"rows of copies of r1 cannot be told.*Put them back"):
+        make_release(place, copy.path, carriers=("weight",))
+    assert list(place.registry.ledger().releases) == ["r1"]
+
+
 @pytest.mark.parametrize("degrees", [1, 2, 10, 1000])
 @pytest.mark.parametrize("level", [1e-2, 1e-4, 1e-6])
 def test_the_limit_of_a_chi_squared_sum(degrees: int, level: float) -> None:

@@ -147,6 +147,12 @@ def test_what_is_no_evidence_file_is_malformed(data: bytes) -> None:
         Evidence.from_bytes(data)
 
 
+def test_a_flood_of_small_values_is_refused_before_it_is_parsed() -> None:
+    """64 MiB of empty lists would take two gigabytes."""
+    with pytest.raises(MalformedEvidence, match="more than 262144 values"):
+        Evidence.from_bytes(b'{"accused":[' + b"[]," * (1 << 18) + b"[]]}")
+
+
 def test_a_code_longer_than_the_limit_is_malformed() -> None:
     """Before anything of that length is scored or certified."""
     own = _one()

@@ -16,9 +16,21 @@ from tracing.small import Federation, federation, request, secret_key
 from zktrace.codes import draw, expand, unpack
 from zktrace.derivation.promises import Claim, row_key, seed_commitment
 from zktrace.errors import EvidenceRejected, InvalidProof
+from zktrace.evidence import SeedOpening
 from zktrace.judge import Policy, judge
 from zktrace.registry.enrolling import enrolment
-from zktrace.registry.records import PLACE, Enrolment
+from zktrace.registry.ledger import promised
+from zktrace.registry.log import Head
+from zktrace.registry.records import (
+    PLACE,
+    RELEASE,
+    Enrolment,
+    Release,
+    Setup,
+    Verdict,
+    offer_digest,
+    record_digest,
+)
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 from zktrace.registry.stores.memory import MemoryStore
@@ -133,3 +145,76 @@ def test_a_request_for_another_offer_gets_no_place(own: Federation) -> None:
         asked.verify(bytes(32))
     with pytest.raises(InvalidProof):
         replace(asked, offer=bytes(32)).verify(bytes(32))
+
+
+def reserved_late(own: Federation, case: Case, kind: str) -> EvidenceRejected:
+    """The case under a log in which the seed of station 2 or of the release was promised after its use."""
+    log, places = records_of(own)[: case.verdict_place + 1], places_of(case)
+    setup = log[0]
+    assert isinstance(setup, Setup)
+    at = next(place for place in places if isinstance(log[place], Enrolment if kind == PLACE else Release))
+    tree = setup.places if kind == PLACE else setup.releases
+    log[0] = replace(setup, **{f"{kind}s": replace(tree, count=1)})
+    number = 2 if kind == PLACE else 1
+    late = own.custody.reservation(kind, 1, 4)
+    investigation, verdict = log[case.place], log[case.verdict_place]
+    assert isinstance(verdict, Verdict)
+    log[at] = replace(log[at], number=1) if kind == RELEASE else log[at]
+    log[case.place : case.verdict_place + 1] = [
+        late,
+        investigation,
+        replace(verdict, investigation=case.place + 1),
+    ]
+    asked = request(2, offer_digest(log[0], late if kind == PLACE else log[0]))
+    station = next(place for place in places if isinstance(log[place], Enrolment))
+    log[station] = enrolment("station-2", 2, asked, bits=128)
+    promise = promised(late, kind, own.custody.carriers)
+    opened = own.custody.opened(promise, "weight", number)
+    opening = SeedOpening(seed=opened.seed, others=opened.others, path=opened.path)
+    evidence, accused = case.evidence, replace(case.evidence.accused[0], request=asked.proof)
+    if kind == PLACE:
+        accused = replace(accused, rows=(replace(accused.rows[0], opening=opening),))
+    else:
+        evidence = replace(evidence, carriers=(replace(evidence.carriers[0], directions=opening),))
+    places = [*places[:-2], case.place, case.place + 1, case.place + 2]
+    data, head, _ = sealed(replace(evidence, accused=(accused,)), log, places)
+    return refused(data, own, head)
+
+
+@pytest.mark.parametrize("kind", [PLACE, RELEASE])
+def test_a_seed_is_promised_before_its_use_without_a_registry_too(
+    own: Federation, case: Case, kind: str
+) -> None:
+    """Promised later, it could be the best of many for a row or a log that is known."""
+    error = reserved_late(own, case, kind)
+    assert (error.step, "was promised later" in error.reason) == (4, True)
+
+
+def test_releases_before_a_release_have_room_in_the_log(own: Federation, case: Case) -> None:
+    """Its number chooses the seed: the judge counts at least what cannot be."""
+    made = replace(own.release, number=7)
+    log = records_of(own)[: case.verdict_place + 1]
+    assert log[7] == own.release
+    log[7] = made
+    log[0] = replace(log[0], releases=own.custody.tree(RELEASE, 0, 16))  # type: ignore[type-var]
+    asked = request(2, record_digest(log[0]))
+    log[3] = enrolment("station-2", 2, asked, bits=128)
+    promise = promised(log[0], RELEASE, own.custody.carriers)  # type: ignore[arg-type]
+    opened = own.custody.opened(promise, "weight", 7)
+    opening = SeedOpening(seed=opened.seed, others=opened.others, path=opened.path)
+    forged = replace(
+        case.evidence,
+        accused=(replace(case.evidence.accused[0], request=asked.proof),),
+        carriers=(replace(case.evidence.carriers[0], directions=opening),),
+    )
+    data, head, _ = sealed(forged, log, places_of(case))
+    error = refused(data, own, head)
+    assert (error.step, "no room for the releases" in error.reason) == (4, True)
+
+
+def test_what_no_promise_settles_is_said(own: Federation, case: Case) -> None:
+    """The operator writes the log before a release, and whose key a name has is not in any file."""
+    found = judge(case.evidence.to_bytes(), head=Head.from_text(case.evidence.head), policy=EASY)
+    key = secret_key(2).public.fingerprint.hex()
+    assert any(f"the credential {key} is this station's own" in fact for fact in found.unchecked)
+    assert any("did not try entries before the release" in fact for fact in found.unchecked)

@@ -21,7 +21,7 @@ from zktrace.errors import Refused
 from zktrace.primitives import merkle
 from zktrace.registry.enrolling import enrolment as enrolment_of
 from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger, claim_of, look_alike
-from zktrace.registry.records import PLACE, RELEASE, Enrolment, Entry, Record, record_digest
+from zktrace.registry.records import PLACE, RELEASE, Enrolment, Entry, Record, offer_digest, record_digest
 
 AT = "2026-01-31T12:00:00Z"
 
@@ -148,9 +148,17 @@ def test_a_place_was_promised_before_somebody_gets_it() -> None:
     refuse(ledger, CUSTODY.reservation(PLACE, 7, 2), "the next place to promise is 8")
     ledger.apply(Entry(at=AT, record=CUSTODY.reservation(PLACE, 8, 2)))
     offer = ledger.offer(PLACE, 8)
-    assert (offer.index, offer.digest) == (10, record_digest(CUSTODY.reservation(PLACE, 8, 2)))
+    assert (offer.index, offer.digest) == (10, offer_digest(ledger.setup, CUSTODY.reservation(PLACE, 8, 2)))
     assert ledger.offer(PLACE, 7).index == 0
     ledger.apply(Entry(at=AT, record=enrolment("gamma", 8)))
+
+
+def test_an_offer_is_of_one_setup() -> None:
+    """Else a request made under one setup would fit a second one, with biases chosen for its nonce."""
+    other = replace(setup(), carriers=(replace(setup().carriers[0], biases=bytes(32)), setup().carriers[1]))
+    further = CUSTODY.reservation(PLACE, 8, 2)
+    offers = {folded(each, further).offer(PLACE, 8).digest for each in (setup(), other)}
+    assert len(offers) == 2
 
 
 def test_releases_are_numbered_and_their_seeds_promised() -> None:

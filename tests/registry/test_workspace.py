@@ -2,8 +2,10 @@
 
 import shutil
 import stat
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,9 @@ from registry.small import SHAPES, request
 from zktrace.codes import CodeKey
 from zktrace.derivation.key import Use
 from zktrace.errors import InputError, InvalidProof, MalformedFile, Refused, Rejected
+from zktrace.registry import workspace as workspace_module
 from zktrace.registry.records import PLACE, RELEASE
+from zktrace.registry.registry import Registry
 from zktrace.registry.workspace import Workspace
 
 
@@ -156,6 +160,42 @@ def test_a_request_is_kept_for_the_judge(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="enrolled already, for alpha"):
         made.enrol("beta", asked, allow_weak_params=True)
     assert made.request_of("beta") is None
+
+
+def test_two_who_enrol_one_name_lose_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second writes its request between the first's look at the log and its entry there."""
+    made, other = make(tmp_path / "ws"), Workspace.open(tmp_path / "ws")
+    enrol, offer = workspace_module.enrol, made.offer
+
+    def meanwhile(registry: Registry, **given: Any) -> int:
+        monkeypatch.setattr(workspace_module, "enrol", enrol)
+        with suppress(Refused):
+            other.enrol("alpha", request("beta", offer), allow_weak_params=True)
+        return enrol(registry, **given)
+
+    monkeypatch.setattr(workspace_module, "enrol", meanwhile)
+    with suppress(Refused):
+        made.enrol("alpha", request("alpha", offer), allow_weak_params=True)
+    kept = made.request_of("alpha")
+    assert kept is not None
+    assert kept.digest() == made.registry.ledger().station("alpha").enrolment.request
+
+
+def test_a_request_is_kept_if_its_entry_came_on_record_after_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, enrol = make(tmp_path / "ws"), workspace_module.enrol
+    asked = request("alpha", made.offer)
+
+    def lost(registry: Registry, **given: Any) -> int:
+        enrol(registry, **given)
+        raise Refused("the database went away at the very end")
+
+    monkeypatch.setattr(workspace_module, "enrol", lost)
+    with pytest.raises(Refused, match="went away"):
+        made.enrol("alpha", asked, allow_weak_params=True)
+    assert made.registry.ledger().by_row == ["alpha"]
+    assert made.request_of("alpha") == asked
 
 
 def test_places_can_be_added(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from flint import arb
 
-from zktrace.dispatch.releases import reader_of
-from zktrace.errors import InputError, Refused
+from zktrace.dispatch.releases import Reader, reader_of
+from zktrace.errors import InputError, MissingExtra, Refused
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
 from zktrace.registry.records import RULE_OF
@@ -36,8 +36,9 @@ def check_unmarked(workspace: Workspace, model: ModelState) -> None:
     if not readings or not ledger.by_row:
         return
     for name, layout in readings:
+        reader = _reader(workspace, name, layout.carrier)
         try:
-            values = reader_of(workspace, name, layout.carrier).read(model)
+            values = reader.read(model)
         except InputError:
             continue  # another architecture: nothing of that release can be read from it
         code = workspace.custody.code(layout.carrier, ledger.claims)
@@ -49,6 +50,19 @@ def check_unmarked(workspace: Workspace, model: ModelState) -> None:
                 "trained on from marked copies, and tracing it would name innocents. Train on from the "
                 f"shared model of {name} instead, or release it in a workspace of its own (zktrace init)"
             )
+
+
+def _reader(workspace: Workspace, release: str, carrier: str) -> Reader:
+    """What reads an earlier release; Refused if its files are lost, for then nobody can tell."""
+    try:
+        return reader_of(workspace, release, carrier)
+    except MissingExtra:
+        raise
+    except InputError as error:
+        raise Refused(
+            f"whether this model carries rows of copies of {release} cannot be told without its files"
+            f": {error}. Put them back, or release the model in a workspace of its own (zktrace init)"
+        ) from error
 
 
 def carries(scores: Floats, level: float) -> bool:

@@ -32,6 +32,7 @@ from zktrace.registry.requests import PROOF_LIMIT
 
 FORMAT: Final = "zkt-evidence-v1"
 FILE_LIMIT: Final = 1 << 26  # bytes
+_VALUES: Final = 1 << 18  # and at most so many values: most of a large file are proofs in base64
 LENGTH_LIMIT: Final = 1 << 13  # positions of a code
 WORK_LIMIT: Final = 1 << 17  # positions to certify over all stages and carriers: a judge's minute
 _SHORTEST: Final = 1 << 10  # what a shorter code counts as
@@ -156,6 +157,8 @@ class Evidence(Declared):
         """The evidence that `to_bytes` wrote, or MalformedEvidence."""
         if len(data) > FILE_LIMIT:
             raise MalformedEvidence(f"evidence of {len(data)} bytes, at most {FILE_LIMIT} are allowed")
+        if data.count(b",") >= _VALUES:  # before it is parsed: an empty list takes 3 bytes here, 64 there
+            raise MalformedEvidence(f"evidence of more than {_VALUES} values")
         try:
             return cls.from_json(_without_format(from_json(data, what="a file")))
         except MalformedFile as error:

@@ -19,7 +19,7 @@ from zktrace.registry.records import (
     Reservation,
     Setup,
     Verdict,
-    record_digest,
+    offer_digest,
 )
 
 T = TypeVar("T", bound=Record)
@@ -40,11 +40,18 @@ class Dossier:
     def promise_of_place(self, place: int) -> tuple[Promise, bytes]:
         """The seed tree that a station's place is in, and the digest of the offer that it asked for."""
         record = self._promising(PLACE, place)
-        return promised(record, PLACE, self._carriers), record_digest(record)
+        return promised(record, PLACE, self._carriers), offer_digest(self.setup, record)
 
     def promise_of_release(self) -> Promise:
         """The seed tree that the release's directions come from."""
         return promised(self._promising(RELEASE, self.release.number), RELEASE, self._carriers)
+
+    def promised_at(self, kind: str, place: int) -> int:
+        """Which entry promised a seed."""
+        record = self._promising(kind, place)
+        if isinstance(record, Setup):
+            return self.places[Setup.kind]
+        return self.places[f"reservation {self.reservations.index(record)}"]
 
     @property
     def _carriers(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from zktrace.registry.records import (
     Revocation,
     Setup,
     Verdict,
-    record_digest,
+    offer_digest,
 )
 
 CERTIFIED: Final = ("certified-attribute", "certified-tamper")
@@ -66,7 +66,7 @@ class Offer:
 
     promise: Promise
     index: int  # of the entry in the log
-    digest: bytes  # of its record
+    digest: bytes  # of its record and, if that is a reservation, of the setup
 
     def has(self, place: int) -> bool:
         """Whether the seed of this place is among them."""
@@ -217,7 +217,8 @@ class Ledger:
 
     def _promise(self, record: Setup | Reservation, kind: str) -> None:
         promise = promised(record, kind, tuple(each.carrier for each in self.setup.carriers))
-        self.offers[kind].append(Offer(promise=promise, index=self.size, digest=record_digest(record)))
+        digest = offer_digest(self.setup, record)
+        self.offers[kind].append(Offer(promise=promise, index=self.size, digest=digest))
 
     def _reserve(self, record: Reservation) -> None:
         last = self.offers[record.of][-1].promise

@@ -23,7 +23,7 @@ from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
-from zktrace.primitives.encoding import field
+from zktrace.primitives.encoding import field, fields
 from zktrace.primitives.fields import (
     Declared,
     choice,
@@ -58,6 +58,7 @@ AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
 LOOKS_LIMIT: Final = 16  # of one investigation
 _WHOLE_LIMIT: Final = 1 << 40
 _RECORD_DOMAIN: Final = b"zkt-record-v1"
+_OFFER_DOMAIN: Final = b"zkt-offer-v1"
 
 Name = Annotated[str, text(NAME_LIMIT)]
 Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
@@ -314,6 +315,14 @@ def record_digest(record: Record) -> bytes:
     return hashlib.sha256(
         field(_RECORD_DOMAIN) + to_json({"body": record.as_json(), "kind": record.kind})
     ).digest()
+
+
+def offer_digest(setup: Setup, record: Setup | Reservation) -> bytes:
+    """What a station asks for a place of. That of a reservation has the setup in it: the biases, too, were
+    fixed before the station drew its nonce."""
+    if isinstance(record, Setup):
+        return record_digest(record)
+    return hashlib.sha256(fields((_OFFER_DOMAIN, record_digest(setup), record_digest(record)))).digest()
 
 
 def _moment(value: object) -> str:

@@ -185,15 +185,19 @@ class Workspace:
     def enrol(self, station: str, request: Request, *, allow_weak_params: bool = False) -> int:
         """Put a station on record at the next place, and keep its request; the index of its entry."""
         path, _ = self.request_path(station), self.custody  # a key that is not the registry's is noticed now
-        if station in self.registry.ledger().stations:
-            raise Refused(f"a station {station} is enrolled already")
-        # kept first: an accusation without it could not be judged
-        write_atomic(path, request.to_bytes() + b"\n", secret=True, replace=True)
-        try:
-            return enrol(self.registry, station=station, request=request, allow_weak_params=allow_weak_params)
-        except Error:
-            path.unlink(missing_ok=True)
-            raise
+        with claimed(path.parent, busy="a station is just being enrolled; try again", mode=0o700):
+            if station in self.registry.ledger().stations:
+                raise Refused(f"a station {station} is enrolled already")
+            # kept first: an accusation without it could not be judged
+            write_atomic(path, request.to_bytes() + b"\n", secret=True, replace=True)
+            try:
+                return enrol(
+                    self.registry, station=station, request=request, allow_weak_params=allow_weak_params
+                )
+            except Error:
+                if station not in self.registry.ledger().stations:  # it may be on record all the same
+                    path.unlink(missing_ok=True)
+                raise
 
     def reserve(self, kind: str, count: int) -> int:
         """Promise `count` more seeds, in as many entries as it takes; how many are promised in all."""

@@ -33,6 +33,11 @@ def _check_past(bench: Bench) -> None:
     place, head = dossier.places["release"], Head.from_text(bench.evidence.head)
     verify_consistency(Head(size=place, root=dossier.release.root), head, bench.evidence.past)
     bench.minutes.saw(f"the release's directions come from the log of the {place} entries before it")
+    if bench.evidence.carriers:
+        bench.minutes.left(
+            "that the operator did not try entries before the release until its directions suited a suspect "
+            "that it foresaw (the shared model itself, rounded for one): it writes the log"
+        )
 
 
 def _open_carrier(bench: Bench, opening: CarrierOpening) -> None:
@@ -85,6 +90,10 @@ def _open_accused(bench: Bench, accused: Accused) -> None:
         promise.verify(enrolment.row, row.carrier, opening.seed, opening.others, opening.path)
         key = row_key(opening.seed, claim_of(enrolment))
         bench.rows[accused.station, row.carrier] = expand([key], bench.biases[row.carrier]).tobytes()
+    minutes.left(
+        f"{accused.station}: that the credential {public.fingerprint.hex()} is this station's own, not one "
+        "that was enrolled in its name: ask the station for its public key"
+    )
     carriers = ", ".join(row.carrier for row in accused.rows)
     minutes.saw(
         f"{accused.station}: codeword of its key; rows made from the seed promised for place {enrolment.row} "

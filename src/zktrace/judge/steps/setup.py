@@ -3,7 +3,7 @@
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench
 from zktrace.judge.steps.ledger import check_ledger, check_names
-from zktrace.registry.records import IDENTITY, RULE_OF
+from zktrace.registry.records import IDENTITY, PLACE, RELEASE, RULE_OF
 
 
 def check_setup(bench: Bench) -> None:
@@ -12,6 +12,7 @@ def check_setup(bench: Bench) -> None:
     case, places = dossier.investigation, dossier.places
     check_names(bench)
     _check_order(bench)
+    _check_promises(bench)
     _check_looks(bench)
     if case.release != dossier.release.name:
         minutes.reject(f"the investigation is of release {case.release}, the entry of {dossier.release.name}")
@@ -79,6 +80,26 @@ def _check_order(bench: Bench) -> None:
             minutes.reject(
                 f"{name} has row {enrolment.row} and is entry {places[f'enrolment {name}']}: "
                 "there is no room for the rows before it"
+            )
+
+
+def _check_promises(bench: Bench) -> None:
+    """Seeds were promised before anybody could know what will be made of them."""
+    dossier, minutes, places = bench.dossier, bench.minutes, bench.dossier.places
+    release = dossier.release
+    if release.number >= places["release"]:
+        minutes.reject(
+            f"{release.name} is release {release.number} and entry {places['release']}: "
+            "there is no room for the releases before it"
+        )
+    made = [(name, PLACE, each.row, places[f"enrolment {name}"]) for name, each in dossier.enrolments.items()]
+    if bench.evidence.carriers:
+        made.append((release.name, RELEASE, release.number, places["release"]))
+    for name, kind, number, at in made:
+        promised = dossier.promised_at(kind, number)
+        if promised > at:
+            minutes.reject(
+                f"{name} is entry {at}, the seed of {kind} {number} was promised later, by entry {promised}"
             )
 
 
