@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from timing import Row, at_least, at_most, median_ms, report
-from zktrace.carriers.weight import WeightWriter
+from zktrace.marking.weight import WeightWriter
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.credentials import SecretKey, by_name
 from zktrace.dispatch.dispatching import dispatch
