@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from timing import Row, at_least, at_most, median_ms, report
-from zktrace.carriers.weight import WeightWriter
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.credentials import SecretKey, by_name
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.making import make_release
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
+from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState, model_digest, save_model
 from zktrace.readouts.scales import centred, layer_sizes
 from zktrace.readouts.weight import WeightReader

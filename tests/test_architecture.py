@@ -16,6 +16,7 @@ LIGHT = (
     "derivation",
     "credentials",
     "codes",
+    "carriers",
     "certificates",
     "models",
     "readouts",
@@ -24,20 +25,21 @@ LIGHT = (
     "tracing",
     "judge",
 )
-TORCH_SIDE = ("learning", "carriers", "federation", "dispatch", "attacks", "baselines", "studies")
+TORCH_SIDE = ("learning", "marking", "federation", "dispatch", "attacks", "baselines", "studies")
 FACES = ("report", "service", "cli")
 ORDER = LIGHT + TORCH_SIDE + FACES
 
 # Rooms that may see less than their place allows.
 ONLY = {
     "attacks": {"errors", "learning"},
-    "readouts": {"errors", "primitives", "models"},
+    "readouts": {"errors", "primitives", "carriers", "models"},
     "judge": {
         "errors",
         "primitives",
         "derivation",
         "credentials",
         "codes",
+        "carriers",
         "certificates",
         "models",
         "readouts",

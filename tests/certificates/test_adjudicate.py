@@ -347,13 +347,13 @@ def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:
 
 
 def test_a_faint_carrier_has_eight_parts_of_the_budget_where_others_have_one() -> None:
-    every = ("weight", "feature", "output")
+    every = [1, 1, 8]
     assert [carrier_share(each, every, "certified") for each in every] == [
         Fraction(1, 10),
         Fraction(1, 10),
         Fraction(8, 10),
     ]
     assert [carrier_share(each, every, "paper") for each in every] == [Fraction(1, 3)] * 3
-    for carriers in (("output",), ("weight",), ("weight", "feature"), ("weight", "output")):
+    for together in ([8], [1], [1, 1], [1, 8]):
         for rule in ("certified", "paper"):
-            assert sum(carrier_share(each, carriers, rule) for each in carriers) == 1
+            assert sum(carrier_share(each, together, rule) for each in together) == 1

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dispatch.small import model_file, operator
-from zktrace.carriers.weight import SHARE
 from zktrace.cli.app import run
 from zktrace.dispatch.copies import CopySettings
+from zktrace.marking.weight import SHARE
 from zktrace.models import model_digest, open_model
 
 

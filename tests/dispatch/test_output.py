@@ -12,7 +12,6 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
-from zktrace.carriers.output import class_scores
 from zktrace.cli.app import run
 from zktrace.codes import soft, sums
 from zktrace.derivation.streams import Stream
@@ -28,6 +27,7 @@ from zktrace.judge import Judgement, Policy, judge
 from zktrace.judge.readers import Wanted
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
+from zktrace.marking.output import class_scores
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.scores import scores_digest
 from zktrace.readouts.views import in_views

@@ -14,10 +14,10 @@ from attacks.lived import apart, features, lived
 from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
 from zktrace.attacks.scales import batch_norms, noise_scales, prune_scales, quantise_all
-from zktrace.carriers.weight import WeightWriter
 from zktrace.certificates.stages import Evidence, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
+from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState
 from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.scales import gather, layer_sizes

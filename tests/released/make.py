@@ -26,7 +26,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from numpy.typing import NDArray
 
 from support import seeded
-from zktrace.carriers.output import Support, class_scores
 from zktrace.codes import CodeKey, unpack
 from zktrace.codes.cache import RowCache
 from zktrace.credentials import (
@@ -53,6 +52,7 @@ from zktrace.learning.presets import load_preset
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain
+from zktrace.marking.output import Support, class_scores
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.scores import scores_digest
 from zktrace.registry.custody import CodeShape, Custody

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tracing.small import SUSPECT, Federation, federation
+from zktrace.carriers import ALIGNMENTS
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, MalformedFile
-from zktrace.registry.records import ALIGNMENTS, Investigation, Look, planned
+from zktrace.registry.records import Investigation, Look, planned
 from zktrace.tracing import Attempt, Case, Readout, trace
 from zktrace.tracing.words import explain
 

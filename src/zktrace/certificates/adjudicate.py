@@ -1,8 +1,8 @@
 """From scores to one of four verdicts, within a declared budget (`cor:secret-row`, `prop:adjudicate`).
 
-A budget eps for one investigation is divided over K carriers and two tails: eps/(2K) each in the paper; the
-output carrier has eight parts where any other has one (`carrier_share`). On the positive tail
-a score says that the readout carries the row; on the negative tail, that somebody wrote its opposite.
+A budget eps for one investigation is divided over K carriers and two tails: eps/(2K) each in the paper, else
+by the parts that each reading brings. On the positive tail a score says that the readout carries the row; on
+the negative tail, that somebody wrote its opposite.
 
     certified-attribute     a score above the threshold of a passing certificate, positive tail
     certified-tamper        the same on the negative tail, if no positive one is certified
@@ -15,10 +15,10 @@ certificate whether a passing score may count, and names the largest alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ from zktrace.errors import InputError
 
 Rule: TypeAlias = Literal["certified", "paper"]
 Tail: TypeAlias = Literal["positive", "negative"]
-_PARTS: Final = {"output": 8}  # of the budget; every other carrier has 1
 TAILS: tuple[Tail, Tail] = ("positive", "negative")
 
 
@@ -52,6 +51,7 @@ class Reading:
     carrier: str
     coefficients: Coefficients
     sums: NDArray[np.int64]
+    parts: int = 1  # of the budget, beside the parts of the others
 
     def __post_init__(self) -> None:
         given = np.asarray(self.sums)
@@ -94,15 +94,13 @@ class Decision:
     certificates: tuple[Certificate, ...]
 
 
-def carrier_share(carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
+def carrier_share(parts: int, together: Sequence[int], rule: Rule) -> Fraction:
     """Which part of the budget a carrier may spend, one of those that are read together.
 
     Equal parts under the paper's rule. Under the certified one a faint carrier has more: what stands in
     weights and features is read far beyond any threshold or not at all, what a student says is faint.
     """
-    if rule == "paper":
-        return Fraction(1, len(carriers))
-    return Fraction(_PARTS.get(carrier, 1), sum(_PARTS.get(each, 1) for each in carriers))
+    return Fraction(1, len(together)) if rule == "paper" else Fraction(parts, sum(together))
 
 
 def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "certified") -> Decision:
@@ -115,11 +113,11 @@ def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "cer
         raise InputError(f"unknown rule {rule!r}: certified or paper")
     found: dict[Tail, list[Exceedance]] = {tail: [] for tail in TAILS}
     certificates = []
-    names = [reading.carrier for reading in readings]
+    parts = [reading.parts for reading in readings]
     for reading in readings if recipients else ():
         for tail in TAILS:
             side = _side(reading, tail)
-            limits = _thresholds(side, recipients, spent, carriers=names, rule=rule)
+            limits = _thresholds(side, recipients, spent, together=parts, rule=rule)
             certificates.append(limits.certificate)
             found[tail] += _exceeding(side, tail, limits)
     verdict, chosen = _precedence(found)
@@ -156,16 +154,16 @@ def _roster(readings: Sequence[Reading]) -> int:
 def _side(reading: Reading, tail: Tail) -> Reading:
     if tail == "positive":
         return reading
-    return Reading(carrier=reading.carrier, coefficients=reading.coefficients.negated(), sums=-reading.sums)
+    return replace(reading, coefficients=reading.coefficients.negated(), sums=-reading.sums)
 
 
 def _thresholds(
-    side: Reading, recipients: int, budget: Fraction, *, carriers: Sequence[str], rule: Rule
+    side: Reading, recipients: int, budget: Fraction, *, together: Sequence[int], rule: Rule
 ) -> _Thresholds:
-    share = budget * carrier_share(side.carrier, carriers, rule) / len(TAILS)
+    share = budget * carrier_share(side.parts, together, rule) / len(TAILS)
     length = side.coefficients.biases.length
     z = candidate_threshold(
-        length=length, recipients=recipients, budget=budget, tails=len(TAILS), carriers=len(carriers)
+        length=length, recipients=recipients, budget=budget, tails=len(TAILS), carriers=len(together)
     )
     candidate = Fraction(z)
     if rule == "paper":

@@ -30,6 +30,7 @@ class Evidence:
     biases: Biases
     sums: Callable[[Coefficients], NDArray[np.int64]]
     rows: Callable[[Sequence[int]], Bits]
+    parts: int = 1  # of the budget, beside the parts of the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,4 +98,4 @@ def _remainder(evidence: Evidence, named: set[int]) -> NDArray[np.float64]:
 def _read(evidence: Evidence, values: NDArray[np.float64]) -> Reading:
     coefficients = soft(values, evidence.biases)
     sums = evidence.sums(coefficients).astype(np.int64)
-    return Reading(carrier=evidence.carrier, coefficients=coefficients, sums=sums)
+    return Reading(carrier=evidence.carrier, coefficients=coefficients, sums=sums, parts=evidence.parts)

@@ -94,10 +94,10 @@ def _read_again(
     home: "Workspace", record: "Investigation", *, suspect: Path | None, scores: Path | None
 ) -> "tuple[Path, bytes, Reading]":
     """The file, the digest of what is in it, and its readouts as planned. No other suspect is read."""
+    from zktrace.carriers import IDENTITY
     from zktrace.dispatch.reading import read_queried, read_suspect
     from zktrace.models import model_digest, open_model
     from zktrace.readouts.scores import read_matrix, scores_digest
-    from zktrace.registry.records import IDENTITY
 
     def check(path: Path, digest: bytes) -> bytes:
         if digest != record.suspect:

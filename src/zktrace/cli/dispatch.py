@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.carriers import CarrierChoice
 from zktrace.cli.marks import Marks, mark_settings
 from zktrace.cli.output import Json, emit
 from zktrace.cli.registry import WorkspaceFolder, workspace_at
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from zktrace.dispatch.dispatching import Copy
     from zktrace.federation.spec import RunSpec
     from zktrace.registry.workspace import Workspace
-
-
-class CarrierName(StrEnum):
-    """Where copies carry their rows."""
-
-    WEIGHT = "weight"
-    FEATURE = "feature"
-    OUTPUT = "output"
-    BOTH = "both"  # weight and feature
-    ALL = "all"
 
 
 class ProfileName(StrEnum):
@@ -43,8 +34,8 @@ def release(
     model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
     name: Annotated[str | None, typer.Option("--name", help="Default: r1, r2, ...")] = None,
     carrier: Annotated[
-        CarrierName, typer.Option("--carrier", help="Where copies will carry their rows.")
-    ] = CarrierName.WEIGHT,
+        CarrierChoice, typer.Option("--carrier", help="Where copies will carry their rows.")
+    ] = CarrierChoice.WEIGHT,
     profile: Annotated[
         ProfileName,
         typer.Option(
@@ -79,8 +70,7 @@ def release(
         from zktrace.dispatch.proxy import proxy_pool
 
         pool = proxy_pool(_spec(proxy, cifar10, seed))
-    several = {CarrierName.BOTH: ("weight", "feature"), CarrierName.ALL: ("weight", "feature", "output")}
-    carriers = several.get(carrier, (carrier.value,))
+    carriers = carrier.names
     made = make_release(place, model, carriers=carriers, profile=profile.value, name=name, pool=pool)
     folder = release_folder(place, made.name).path
     facts = {

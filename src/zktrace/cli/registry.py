@@ -82,14 +82,15 @@ def init(
 
     A password is better left out of --database (PostgreSQL reads ~/.pgpass and PGPASSWORD).
     """
+    from zktrace.carriers import NAMES
     from zktrace.registry.requests import offer_text
-    from zktrace.registry.workspace import DEFAULT_CARRIERS, Workspace
+    from zktrace.registry.workspace import Workspace
 
     made = Workspace.create(
         folder,
         title=title or folder.absolute().name or "federation",
         budget=budget_option(budget),
-        carriers=carrier or DEFAULT_CARRIERS,
+        carriers=carrier or NAMES,
         url=database,
         identity_bits=identity_bits,
         places=places,

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from zktrace.attacks.collusion import average
 from zktrace.attacks.scales import quantise_all
 from zktrace.attacks.training import finetune
-from zktrace.carriers.weight import with_scales
 from zktrace.certificates.identity import agreement
 from zktrace.certificates.presence import largest_radius
 from zktrace.cli.progress import training_progress
@@ -42,6 +41,7 @@ from zktrace.judge.judgement import STEPS
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain
+from zktrace.marking.weight import with_scales
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.canonical import to_json
 from zktrace.primitives.files import write_atomic

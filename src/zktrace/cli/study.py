@@ -89,11 +89,11 @@ def tracing(
     """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
     from dataclasses import replace
 
+    from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
     from zktrace.dispatch.copies import CopySettings
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.readouts.weight import PROFILES
     from zktrace.studies.federation import FederationTrial
     from zktrace.studies.rows import Rows
     from zktrace.studies.tracing import TracingTrial, perform
@@ -220,11 +220,11 @@ def innocents(
     from fractions import Fraction
     from functools import cache
 
+    from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
     from zktrace.dispatch.proxy import proxy_pool
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.readouts.weight import PROFILES
     from zktrace.studies.federation import FederationTrial
     from zktrace.studies.innocents import InnocentsTrial, perform
     from zktrace.studies.leaks import LEAKS

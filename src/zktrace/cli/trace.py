@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zktrace.cli.budget import check_budget, confirm_uncertified
+from zktrace.cli.carriers import CarrierChoice
 from zktrace.cli.output import Json, check_free, emit, say
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.status import budget_line
@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
 LEAD = 3
 NOTHING = 4
-
-
-class CarrierChoice(StrEnum):
-    """Where a suspect is read."""
-
-    WEIGHT = "weight"
-    FEATURE = "feature"
-    OUTPUT = "output"
-    BOTH = "both"
-    ALL = "all"
 
 
 def trace(
@@ -188,8 +178,7 @@ def _carriers(release: "Release", wanted: CarrierChoice | None) -> list[str]:
     carried = [layout.carrier for layout in release.layouts]
     if wanted is None:
         return carried
-    several = {CarrierChoice.BOTH: ["weight", "feature"], CarrierChoice.ALL: ["weight", "feature", "output"]}
-    names = several.get(wanted, [wanted.value])
+    names = list(wanted.names)
     if not set(names) <= set(carried):
         raise Refused(f"copies of {release.name} carry {', '.join(carried)}, not {' and '.join(names)}")
     return names

@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.weight import SHARE, WeightWriter
-from zktrace.dispatch.releases import ReleaseFolder, needs_training
+from zktrace.carriers import needs_training
+from zktrace.dispatch.releases import ReleaseFolder
 from zktrace.errors import InputError
+from zktrace.marking.weight import SHARE, WeightWriter
 from zktrace.models import ModelState, Tensor
 from zktrace.readouts.identity import Words
 from zktrace.readouts.suspects import plain_names

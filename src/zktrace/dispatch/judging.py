@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.feature import FeatureReader
-from zktrace.carriers.output import OutputModelReader, Support
+from zktrace.carriers import CARRIERS
 from zktrace.errors import InputError
 from zktrace.judge.readers import Project, Wanted, light_readers
+from zktrace.marking.feature import FeatureReader
+from zktrace.marking.output import OutputModelReader, Support
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import Arrays
@@ -14,9 +15,9 @@ from zktrace.readouts.scales import Arrays
 
 def network_readers(wanted: Wanted) -> Project | None:
     """A reader of any carrier; None where its probes were not given."""
-    if wanted.carrier == "weight" or wanted.probes is None:
+    if not CARRIERS[wanted.carrier].network or wanted.probes is None:
         return light_readers(wanted)
-    if wanted.carrier == "feature":
+    if not CARRIERS[wanted.carrier].answers:
         images = _images(wanted.probes, "probes", wanted.length)
         return FeatureReader(
             seed=wanted.seed, probes=images, profile=wanted.profile, dimension=wanted.layout.dimension

@@ -14,23 +14,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import CARRIERS, NAMES, Profile, needs_training
 from zktrace.derivation.streams import Stream
 from zktrace.dispatch.lineage import check_unmarked
-from zktrace.dispatch.releases import Pool, Queries, ReleaseFolder, needs_training, release_folder
+from zktrace.dispatch.releases import Pool, Queries, ReleaseFolder, release_folder
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, read_bounded, write_atomic
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import layer_sizes
 from zktrace.readouts.suspects import plain
-from zktrace.readouts.weight import Profile, WeightReader
+from zktrace.readouts.weight import WeightReader
 from zktrace.registry.ledger import check_name
 from zktrace.registry.readouts import readout_bytes, readout_digest
 from zktrace.registry.records import Layout, Release
 from zktrace.registry.workspace import Workspace
 
 ZEROS: Final = bytes(32)
-WRITTEN: Final = ("weight", "feature", "output")  # carriers that dispatch can write
 SUPPORT: Final = 10  # images a class that turn features into scores
 _FILE_LIMIT: Final = 1 << 33
 
@@ -98,12 +98,11 @@ def next_name(taken: dict[str, Any]) -> str:
 
 
 def _check_carriers(carriers: tuple[str, ...], profile: str, pool: Pool | None) -> None:
-    if not carriers or len(set(carriers)) != len(carriers) or not set(carriers) <= set(WRITTEN):
-        raise InputError(f"a release has carriers, each once, of {', '.join(WRITTEN)}")
-    if "output" in carriers and profile != "informed":
-        raise InputError(
-            "the output carrier is read against the shared model: it has the profile informed only"
-        )
+    if not carriers or len(set(carriers)) != len(carriers) or not set(carriers) <= set(NAMES):
+        raise InputError(f"a release has carriers, each once, of {', '.join(NAMES)}")
+    for each in carriers:
+        if profile not in (able := CARRIERS[each].profiles):
+            raise InputError(f"the {each} carrier has the profile {' and '.join(able)} only, not {profile}")
     if needs_training(carriers, profile) and pool is None:
         raise InputError("copies of this kind are trained: name the server's proxy data (--proxy)")
 
@@ -146,8 +145,8 @@ class _Making:
         return self._layout("weight", blank.project(self.shared), dimension=sum(layers), layers=layers)
 
     def feature(self, length: int) -> Layout:
-        from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
         from zktrace.learning.backbone import backbone_of  # noqa: PLC0415
+        from zktrace.marking.feature import FeatureReader  # noqa: PLC0415
 
         dimension = backbone_of(plain(self.shared)).features
         images = _draw_probes(self.pool, length, self.draws)
@@ -157,7 +156,7 @@ class _Making:
         return self._layout("feature", blank.project(self.shared), dimension=dimension, probes=probes)
 
     def output(self, length: int) -> Layout:
-        from zktrace.carriers.output import OutputModelReader, Support  # noqa: PLC0415
+        from zktrace.marking.output import OutputModelReader, Support  # noqa: PLC0415
 
         queries = draw_queries(self.pool, length, self.draws)
         save_model(self.folder.queries_path, queries.arrays(), secret=True, replace=True)

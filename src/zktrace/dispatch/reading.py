@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import ALIGNMENTS, IDENTITY
 from zktrace.dispatch.releases import (
     ReleaseFolder,
     layout_of,
@@ -26,12 +27,11 @@ from zktrace.dispatch.releases import (
 from zktrace.errors import InputError
 from zktrace.models import ModelState
 from zktrace.readouts.alignment import align_scales
-from zktrace.registry.records import ALIGNMENTS, IDENTITY
 from zktrace.registry.workspace import Workspace
 from zktrace.tracing.readout import Attempt, Readout
 
 if TYPE_CHECKING:
-    from zktrace.carriers.feature import FeatureReader
+    from zktrace.marking.feature import FeatureReader
 
 ANCHORS: Final = 2048  # images at most
 _FEWEST: Final = 16  # anchors
@@ -122,7 +122,7 @@ class _Bench:
         return Readout(carrier="weight", values=reader.read(aligned), reference=reader.reference)
 
     def _mapped(self, alignment: str) -> Readout:
-        from zktrace.carriers.alignment import align_features  # noqa: PLC0415
+        from zktrace.marking.alignment import align_features  # noqa: PLC0415
 
         method = cast(Literal["procrustes", "ridge"], alignment)
         anchors, probes = self._features

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import Profile
 from zktrace.errors import MalformedFile, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import read_bounded, write_atomic
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scores import OutputReader
 from zktrace.readouts.suspects import layer_names
-from zktrace.readouts.weight import Profile, WeightReader
+from zktrace.readouts.weight import WeightReader
 from zktrace.registry.readouts import (
     READOUT_LIMIT,
     read_readout,
@@ -34,8 +35,8 @@ from zktrace.registry.records import Layout
 from zktrace.registry.workspace import Workspace
 
 if TYPE_CHECKING:
-    from zktrace.carriers.feature import FeatureReader
-    from zktrace.carriers.output import OutputModelReader
+    from zktrace.marking.feature import FeatureReader
+    from zktrace.marking.output import OutputModelReader
 
 _FACTS_LIMIT: Final = 1 << 16
 
@@ -148,11 +149,6 @@ def release_folder(workspace: Workspace, name: str) -> ReleaseFolder:
     return ReleaseFolder(path=workspace.release_folder(name))
 
 
-def needs_training(carriers: tuple[str, ...], profile: str) -> bool:
-    """Whether copies are trained; the weight carrier's informed copies are not."""
-    return profile == "paper" or not set(carriers) <= {"weight"}
-
-
 Reader: TypeAlias = "WeightReader | FeatureReader | OutputModelReader"
 
 
@@ -173,12 +169,12 @@ def reader_of(workspace: Workspace, release: str, carrier: str) -> Reader:
             names=layer_names(folder.shared()),
         )
     if carrier == "output":
-        from zktrace.carriers.output import OutputModelReader, Support  # noqa: PLC0415
+        from zktrace.marking.output import OutputModelReader, Support  # noqa: PLC0415
 
         queries = folder.queries(layout)
         support = Support(images=queries.support, labels=queries.labels)
         return OutputModelReader(seed=seed, probes=queries.probes, support=support, reference=reference)
-    from zktrace.carriers.feature import FeatureReader  # noqa: PLC0415
+    from zktrace.marking.feature import FeatureReader  # noqa: PLC0415
 
     return FeatureReader(
         seed=seed,

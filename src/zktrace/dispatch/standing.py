@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from zktrace.carriers import parts
 from zktrace.certificates.adjudicate import TAILS, carrier_share
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.codes import Biases
@@ -71,7 +72,7 @@ class Standing:
             name: candidate_threshold(
                 length=1,
                 recipients=max(stations, 1),
-                budget=stage * carrier_share(name, self._carriers, rule),
+                budget=stage * carrier_share(parts(name), [parts(each) for each in self._carriers], rule),
                 tails=len(TAILS),
             )
             for name in self._carriers

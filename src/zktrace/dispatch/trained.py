@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
-from zktrace.carriers.hinge import HingePenalty
-from zktrace.carriers.output import OutputConfig, OutputWriter, Support
 from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, Step, merged
 from zktrace.dispatch.releases import Pool, ReleaseFolder
 from zktrace.errors import InputError
@@ -19,6 +16,9 @@ from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
 from zktrace.learning.training import Images, Penalty, train_episodes
+from zktrace.marking.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
+from zktrace.marking.hinge import HingePenalty
+from zktrace.marking.output import OutputConfig, OutputWriter, Support
 from zktrace.models import ModelState
 from zktrace.readouts.identity import Words
 from zktrace.readouts.suspects import plain

@@ -20,6 +20,7 @@ from typing import Annotated, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import CARRIERS, NAMES
 from zktrace.derivation.promises import SEED_BYTES
 from zktrace.errors import MalformedEvidence, MalformedFile
 from zktrace.evidence.findings import ACCUSED_LIMIT, Findings
@@ -27,7 +28,7 @@ from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.fields import Declared, Form, listed, nested, octets, packed, text, whole
 from zktrace.registry.log import HashPath
-from zktrace.registry.records import CARRIERS, ENTRY_LIMIT, Carrier, Name
+from zktrace.registry.records import ENTRY_LIMIT, Carrier, Name
 from zktrace.registry.requests import PROOF_LIMIT
 
 FORMAT: Final = "zkt-evidence-v1"
@@ -65,7 +66,7 @@ class SeedOpening(Declared):
     what: ClassVar = "a seed"
     seed: Seed
     others: Annotated[  # commitments to the place's seeds of the other carriers
-        tuple[bytes, ...], listed(octets(COMMITMENT_BYTES), high=len(CARRIERS) - 1)
+        tuple[bytes, ...], listed(octets(COMMITMENT_BYTES), high=len(NAMES) - 1)
     ]
     path: HashPath
 
@@ -99,7 +100,7 @@ class CarrierOpening(Declared):
         """As many values as positions, all finite."""
         if len(self.readout) % 8:
             raise MalformedFile(f"a carrier: has {len(self.readout)} bytes of readout")
-        scores = self.carrier == "output" and not len(self.reference) % len(self.readout)
+        scores = CARRIERS[self.carrier].answers and not len(self.reference) % len(self.readout)
         if self.reference and len(self.reference) != len(self.readout) and not scores:
             raise MalformedFile(f"a carrier: has {len(self.reference)} bytes of reference")
         if not all(
@@ -124,7 +125,7 @@ class Accused(Declared):
     what: ClassVar = "an accused"
     station: Name
     request: Annotated[bytes, packed(0, PROOF_LIMIT)]  # the proof in its request; empty if it was lost
-    rows: Annotated[tuple[RowOpening, ...], listed(nested(RowOpening), low=1, high=len(CARRIERS))]
+    rows: Annotated[tuple[RowOpening, ...], listed(nested(RowOpening), low=1, high=len(NAMES))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,7 @@ class Evidence(Declared):
     ]
     past: HashPath  # from the log just before the release to the head
     carriers: Annotated[  # in the order of the findings
-        tuple[CarrierOpening, ...], listed(nested(CarrierOpening), high=len(CARRIERS))
+        tuple[CarrierOpening, ...], listed(nested(CarrierOpening), high=len(NAMES))
     ]
     accused: Annotated[  # in the order of being named
         tuple[Accused, ...], listed(nested(Accused), high=ACCUSED_LIMIT)

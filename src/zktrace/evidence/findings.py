@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Final
 
+from zktrace.carriers import NAMES
 from zktrace.certificates.adjudicate import TAILS, Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.certificates.stages import MAX_STAGES
@@ -32,7 +33,7 @@ from zktrace.primitives.fields import (
     nested,
     read_fields,
 )
-from zktrace.registry.records import CARRIERS, LOOKS_LIMIT, Carrier, Digest, Name
+from zktrace.registry.records import LOOKS_LIMIT, Carrier, Digest, Name
 
 ACCUSED_LIMIT: Final = 256  # stations that one verdict may name
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
@@ -50,7 +51,7 @@ class Naming(Declared):
 
 
 def _read_certified(value: object, _what: str) -> tuple[str, Certificate]:
-    forms: dict[str, Form[Any]] = {"carrier": choice(CARRIERS), "certificate": CERTIFICATE}
+    forms: dict[str, Form[Any]] = {"carrier": choice(NAMES), "certificate": CERTIFICATE}
     pair = read_fields(value, "a carrier's certificate", forms)
     return pair["carrier"], pair["certificate"]
 
@@ -67,10 +68,10 @@ class Stage(Declared):
     what: ClassVar = "a stage"
     tail: Annotated[Tail, choice(TAILS)]
     certificates: Annotated[  # (carrier, certificate)
-        tuple[tuple[str, Certificate], ...], listed(_CERTIFIED_CARRIER, low=1, high=len(CARRIERS))
+        tuple[tuple[str, Certificate], ...], listed(_CERTIFIED_CARRIER, low=1, high=len(NAMES))
     ]
     named: Annotated[  # strongest first
-        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * len(CARRIERS))
+        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * len(NAMES))
     ]
 
     @property
@@ -103,7 +104,7 @@ class LookClaim:
     carriers: tuple[CarrierClaim, ...]
 
 
-_CLAIMS: Final = listed(nested(CarrierClaim), high=len(CARRIERS))
+_CLAIMS: Final = listed(nested(CarrierClaim), high=len(NAMES))
 
 
 def _read_look(value: object, _what: str) -> LookClaim:

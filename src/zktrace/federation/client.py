@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zktrace.carriers.hinge import HingePenalty
 from zktrace.federation.spec import RunSpec, State, build_model, load_data
 from zktrace.learning.episodes import can_form
 from zktrace.learning.states import load_state, state_of
 from zktrace.learning.training import EpisodicReport, Penalty, train_episodes
+from zktrace.marking.hinge import HingePenalty
 from zktrace.readouts.scales import layer_sizes
 
 _TRAINING, _DROPOUT = 2, 3  # purposes of randomness

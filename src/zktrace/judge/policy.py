@@ -24,10 +24,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Self
 
+from zktrace.carriers import NAMES
 from zktrace.errors import InputError
 from zktrace.primitives.files import read_bounded
 from zktrace.primitives.text import shown
-from zktrace.registry.records import CARRIERS, RULES
+from zktrace.registry.records import RULES
 
 FILE_LIMIT: Final = 1 << 16
 _LENGTHS: Final = 1 << 20
@@ -40,7 +41,7 @@ class Policy:
     max_budget: Fraction = Fraction(1, 100)
     max_total_budget: Fraction = Fraction(1, 2)
     rules: tuple[str, ...] = RULES
-    carriers: tuple[str, ...] = CARRIERS
+    carriers: tuple[str, ...] = NAMES
     min_length: int = 256
     require_suspect: bool = False
     require_readout: bool = False
@@ -59,7 +60,7 @@ class Policy:
                 raise InputError(f"policy: {name} must lie between 0 and 1")
         if type(self.min_length) is not int or not 1 <= self.min_length <= _LENGTHS:
             raise InputError(f"policy: min_length must be a whole number in 1..{_LENGTHS}")
-        for name, allowed in (("rules", RULES), ("carriers", CARRIERS)):
+        for name, allowed in (("rules", RULES), ("carriers", NAMES)):
             chosen: Sequence[str] = getattr(self, name)
             if not chosen or not set(chosen) <= set(allowed):
                 raise InputError(f"policy: {name} must be some of {', '.join(allowed)}")

@@ -14,12 +14,13 @@ from typing import Final, cast
 
 import numpy as np
 
+from zktrace.carriers import CARRIERS, Profile
 from zktrace.errors import InputError
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.scores import OutputReader
-from zktrace.readouts.weight import Profile, WeightReader, less_reference
+from zktrace.readouts.weight import WeightReader, less_reference
 from zktrace.registry.records import Layout
 
 SUM_TOLERANCE: Final = 1e-9  # of the scale: what the order of a float64 sum can move
@@ -47,19 +48,19 @@ class Wanted:
     @property
     def tolerance(self) -> float:
         """Of projections, as a part of the largest."""
-        return SUM_TOLERANCE if self.carrier == "weight" else NETWORK_TOLERANCE
+        return NETWORK_TOLERANCE if CARRIERS[self.carrier].network else SUM_TOLERANCE
 
     @property
     def readout_tolerance(self) -> float:
         """Of a readout made of them, as a part of `scale`."""
-        return OUTPUT_TOLERANCE if self.carrier == "output" else self.tolerance
+        return OUTPUT_TOLERANCE if CARRIERS[self.carrier].answers else self.tolerance
 
     def readout(self, projected: Floats, reference: Floats | None) -> Floats:
         """What projections are beyond a reference, as they are scored."""
-        if self.carrier != "output":
+        if not CARRIERS[self.carrier].answers:
             return less_reference(projected, self.profile, reference)
         if reference is None:
-            raise InputError("the output carrier has no reference")
+            raise InputError(f"the {self.carrier} carrier has no reference")
         classes = self.layout.dimension
         reader = OutputReader(seed=self.seed, length=self.length, classes=classes, reference=reference)
         if projected.size != reference.size:
@@ -68,7 +69,7 @@ class Wanted:
 
     def scale(self, projected: Floats, readout: Floats, reference: Floats | None) -> float:
         """What an error of the readout is held against."""
-        if self.carrier == "output":
+        if CARRIERS[self.carrier].answers:
             return float(np.abs(readout).max())
         return max(float(np.abs(each).max()) for each in (projected, reference) if each is not None)
 
@@ -79,7 +80,7 @@ Readers = Callable[[Wanted], Project | None]
 
 def light_readers(wanted: Wanted) -> Project | None:
     """What needs no network: scales."""
-    if wanted.carrier != "weight":
+    if CARRIERS[wanted.carrier].network:
         return None
     return WeightReader(
         seed=wanted.seed, length=wanted.length, layers=wanted.layout.layers, profile=wanted.profile

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from zktrace.carriers import parts
 from zktrace.certificates.adjudicate import TAILS, Rule, Tail, carrier_share
 from zktrace.certificates.certificate import Certificate, certify, check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
@@ -45,7 +46,7 @@ def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail)
 def share_of(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
     """The budget of one tail of a carrier, one of those of a look, at one stage (counted from 1)."""
     whole = level if rule == "paper" else level / 2**stage
-    return whole * carrier_share(carrier, carriers, rule) / len(TAILS)
+    return whole * carrier_share(parts(carrier), [parts(each) for each in carriers], rule) / len(TAILS)
 
 
 def own_certificate(

@@ -8,17 +8,16 @@ A reader is made from the seed of the directions, which tells nothing of any row
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import numpy as np
 
+from zktrace.carriers import PROFILES, Profile
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes
 from zktrace.readouts.suspects import check_layer_names, layer_names, plain
 
-Profile: TypeAlias = Literal["informed", "paper"]
-PROFILES: Final[tuple[Profile, Profile]] = ("informed", "paper")
 LABEL: Final = "weight"
 
 

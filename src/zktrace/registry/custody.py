@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Self
 
+from zktrace.carriers import NAMES, carrier
 from zktrace.codes import Code, CodeKey
 from zktrace.derivation.key import Use
 from zktrace.derivation.promises import (
@@ -25,16 +26,7 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, Rejected
 from zktrace.primitives import merkle
 from zktrace.primitives.commitment import commit
-from zktrace.primitives.text import shown
-from zktrace.registry.records import (
-    CARRIERS,
-    PLACE,
-    RELEASE,
-    CarrierCode,
-    Reservation,
-    SeedTree,
-    Setup,
-)
+from zktrace.registry.records import PLACE, RELEASE, CarrierCode, Reservation, SeedTree, Setup
 
 IDENTITY_BITS: Final = 128
 PLACES: Final = 1024  # stations that a setup promises seeds for
@@ -51,21 +43,10 @@ class CodeShape:
     colluders: int  # c
 
 
-DEFAULT_SHAPES: Final = {
-    each.carrier: each
-    for each in (
-        CodeShape(carrier="weight", length=512, colluders=2),
-        CodeShape(carrier="feature", length=2048, colluders=3),
-        CodeShape(carrier="output", length=2048, colluders=3),
-    )
-}
-
-
-def default_shape(carrier: str) -> CodeShape:
+def default_shape(name: str) -> CodeShape:
     """The code a carrier gets unless told otherwise."""
-    if carrier not in DEFAULT_SHAPES:
-        raise InputError(f"no carrier {shown(carrier)}; known: {', '.join(DEFAULT_SHAPES)}")
-    return DEFAULT_SHAPES[carrier]
+    found = carrier(name)
+    return CodeShape(carrier=found.name, length=found.length, colluders=found.colluders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +67,8 @@ class Custody:
 
     def __post_init__(self) -> None:
         names = [each.carrier for each in self.shapes]
-        if not names or len(set(names)) != len(names) or not set(names) <= set(CARRIERS):
-            raise InputError(f"codes are for carriers, each once, of {', '.join(CARRIERS)}")
+        if not names or len(set(names)) != len(names) or not set(names) <= set(NAMES):
+            raise InputError(f"codes are for carriers, each once, of {', '.join(NAMES)}")
         for each in self.carriers:
             self.code(each, ())  # refused now if there can be no such code
 

@@ -19,6 +19,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Final, Literal, Self
 
+from zktrace.carriers import ALIGNMENTS, IDENTITY, NAMES, PROFILES
 from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
@@ -40,20 +41,12 @@ from zktrace.primitives.text import shown
 VERSION: Final = 1
 ENTRY_LIMIT: Final = 1 << 16  # bytes of an entry
 NAME_LIMIT: Final = 100  # characters
-CARRIERS: Final = ("weight", "feature", "output")
 RULE_OF: Final[dict[str, Literal["certified", "paper"]]] = {  # profile -> rule
     "informed": "certified",
     "paper": "paper",
 }
-PROFILES: Final = tuple(RULE_OF)
+
 RULES: Final = tuple(RULE_OF.values())
-IDENTITY: Final = "identity"
-ALIGNMENTS: Final[dict[str, tuple[str, ...]]] = {  # how a suspect may be read, and on which carriers
-    IDENTITY: CARRIERS,
-    "channels": ("weight",),
-    "procrustes": ("feature",),
-    "ridge": ("feature",),
-}
 AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
 LOOKS_LIMIT: Final = 16  # of one investigation
 _WHOLE_LIMIT: Final = 1 << 40
@@ -62,8 +55,8 @@ _OFFER_DOMAIN: Final = b"zkt-offer-v1"
 
 Name = Annotated[str, text(NAME_LIMIT)]
 Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
-Carrier = Annotated[str, choice(CARRIERS)]
-Carriers = Annotated[tuple[str, ...], listed(choice(CARRIERS), high=len(CARRIERS))]
+Carrier = Annotated[str, choice(NAMES)]
+Carriers = Annotated[tuple[str, ...], listed(choice(NAMES), high=len(NAMES))]
 Count = Annotated[int, whole(0, _WHOLE_LIMIT)]
 Part = Annotated[Fraction, fraction()]
 
@@ -101,7 +94,7 @@ class Setup(Declared):
     what: ClassVar = kind
     title: Name
     code_key: Digest  # commitment
-    carriers: Annotated[tuple[CarrierCode, ...], listed(nested(CarrierCode), high=len(CARRIERS))]
+    carriers: Annotated[tuple[CarrierCode, ...], listed(nested(CarrierCode), high=len(NAMES))]
     places: Annotated[SeedTree, nested(SeedTree)]  # of stations' rows
     releases: Annotated[SeedTree, nested(SeedTree)]  # of releases' directions
     identity_bits: Annotated[int, whole(1, 1 << 16)]
@@ -169,7 +162,7 @@ class Release(Declared):
     number: Count  # releases are numbered from 0: which promised seed its directions come from
     root: Digest  # of the log just before it, from which its directions come too
     model: Digest  # of the shared model's state
-    layouts: Annotated[tuple[Layout, ...], listed(nested(Layout), high=len(CARRIERS))]
+    layouts: Annotated[tuple[Layout, ...], listed(nested(Layout), high=len(NAMES))]
 
     def check(self) -> None:
         """One layout a carrier."""

@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Self
 
+from zktrace.carriers import NAMES
 from zktrace.codes import Code
 from zktrace.derivation.key import FILE_LIMIT as KEY_LIMIT
 from zktrace.derivation.key import CodeKey, Use
@@ -42,7 +43,6 @@ from zktrace.registry.requests import Request
 VERSION: Final = 1
 SETTINGS: Final = "zktrace.toml"
 DEFAULT_BUDGET: Final = Fraction(1, 100)
-DEFAULT_CARRIERS: Final = ("weight", "feature", "output")
 _UNFINISHED: Final = ".zktrace-init"  # stands in a folder while a workspace is made in it
 _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}
@@ -65,7 +65,7 @@ class Workspace:
         *,
         title: str,
         budget: Fraction = DEFAULT_BUDGET,
-        carriers: Iterable[str | CodeShape] = DEFAULT_CARRIERS,
+        carriers: Iterable[str | CodeShape] = NAMES,
         url: str | None = None,
         identity_bits: int = IDENTITY_BITS,
         places: int = PLACES,
@@ -329,4 +329,4 @@ def _new_folder(root: Path) -> Iterator[None]:
         marker.unlink(missing_ok=True)
 
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_CARRIERS", "Workspace", "keeper_of"]
+__all__ = ["DEFAULT_BUDGET", "Workspace", "keeper_of"]

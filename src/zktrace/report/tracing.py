@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
+from zktrace.carriers import CARRIERS
 from zktrace.certificates.certificate import Certificate
 from zktrace.primitives.rounding import down, up
 from zktrace.registry.ledger import Ledger
@@ -37,12 +38,6 @@ from zktrace.tracing.words import (
 
 _UPWARDS: Final = Context(prec=12, rounding=ROUND_CEILING)
 _KEEP: Final = f"{SCORES_ARE_SECRETS[0].upper()}{SCORES_ARE_SECRETS[1:]}."
-_VALUES: Final = {
-    "weight": "Each is the sum of all BatchNorm scales along a secret direction.",
-    "feature": "Each is what the network makes of a secret probe image, along a secret direction.",
-    "output": "Each is what the model answers to a few secret probe images, along a secret direction.",
-}
-_FAINT: Final = ("output",)
 _RULES: Final = {
     "certified": "soft scores of the difference to the shared model, exact tails",
     "paper": "symmetric scores of the signs, Chernoff's bound",
@@ -142,8 +137,9 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger, *, all_scores: boo
 
 def readout_caption(carrier: str, *, informed: bool) -> str:
     """What the values of a carrier are, and what a mark does to them."""
-    what = _VALUES.get(carrier, "Each is one number that the carrier gives.")
-    if carrier in _FAINT:
+    known = CARRIERS[carrier]
+    what = known.reads
+    if known.parts > 1:
         return f"{what} A mark is faint here: it is seen in the scores, not in the shape of this picture."
     if not informed:
         return f"{what} They are read from the suspect alone, whose own values hide the heaps of a mark."

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from zktrace.carriers import PROFILES, Profile
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.trained import mark_configs
@@ -15,7 +16,6 @@ from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec
 from zktrace.federation.workers import worker_engine
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.readouts.weight import PROFILES, Profile
 from zktrace.registry.workspace import Workspace
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.rows import trial_id

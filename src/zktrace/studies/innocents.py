@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from zktrace.carriers import IDENTITY, Profile
 from zktrace.codes import CodeKey
 from zktrace.dispatch.making import make_release, next_name
 from zktrace.dispatch.reading import Reading, read_suspect
@@ -34,9 +35,8 @@ from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
 from zktrace.federation.workers import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.readouts.weight import Profile
 from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
-from zktrace.registry.records import IDENTITY, Enrolment, Release
+from zktrace.registry.records import Enrolment, Release
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.registry.workspace import SETTINGS, Workspace

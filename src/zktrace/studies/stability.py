@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.feature import FeatureReader
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stability import flip_budget, measured_flips, probe_residuals, survival
 from zktrace.codes import unpack
 from zktrace.dispatch.releases import reader_of
 from zktrace.errors import InputError
 from zktrace.federation.workers import single_threaded
+from zktrace.marking.feature import FeatureReader
 from zktrace.models import ModelState
 from zktrace.studies.ground import Ground
 from zktrace.studies.tracing import BUDGET, RELEASE

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from zktrace.attacks.collusion import average
+from zktrace.carriers import Profile
 from zktrace.codes import Code
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
@@ -24,7 +25,6 @@ from zktrace.dispatch.releases import reader_of, release_folder
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.spec import RunSpec
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.readouts.weight import Profile
 from zktrace.registry.records import RULE_OF
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from zktrace.carriers import IDENTITY
 from zktrace.errors import InputError
 from zktrace.evidence.findings import CERTIFIED
-from zktrace.registry.records import IDENTITY, Look
+from zktrace.registry.records import Look
 from zktrace.tracing.readout import Attempt, Readout
 from zktrace.tracing.score import NO_SCORES, Scored
 

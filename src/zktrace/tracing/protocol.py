@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
+from zktrace.carriers import NAMES
 from zktrace.certificates.adjudicate import Rule
 from zktrace.derivation.promises import Claim
 from zktrace.errors import InputError, Refused
@@ -25,16 +26,7 @@ from zktrace.evidence.file import LENGTH_LIMIT
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.readouts import readout_bytes, readout_digest
-from zktrace.registry.records import (
-    CARRIERS,
-    RULE_OF,
-    Investigation,
-    Layout,
-    Look,
-    Release,
-    Verdict,
-    planned,
-)
+from zktrace.registry.records import RULE_OF, Investigation, Layout, Look, Release, Verdict, planned
 from zktrace.registry.registry import Registry
 from zktrace.tracing.case import Case
 from zktrace.tracing.evidence import Requests, assemble
@@ -69,7 +61,7 @@ class _Plan:
         made = Investigation(
             suspect=self.suspect,
             release=self.release.name,
-            carriers=tuple(each for each in CARRIERS if each in found),
+            carriers=tuple(each for each in NAMES if each in found),
             rule=self.rule,
             budget=self.budget,
             recipients=len(ledger.by_row),

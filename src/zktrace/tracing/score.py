@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import NAMES, parts
 from zktrace.certificates.adjudicate import TAILS, Decision, Exceedance, Reading, Rule, Verdict, adjudicate
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Evidence as Source
@@ -17,7 +18,6 @@ from zktrace.codes import sums as row_sums
 from zktrace.codes.biases import ONE
 from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import CARRIERS
 from zktrace.tracing.case import CarrierTable, Lead, Named
 from zktrace.tracing.readout import Readout
 
@@ -74,7 +74,10 @@ def coefficients_of(values: NDArray[np.float64], biases: Biases, rule: Rule) -> 
 def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> Reading:
     coefficients = coefficients_of(readout.values, code.biases, rule)
     return Reading(
-        carrier=readout.carrier, coefficients=coefficients, sums=score_all(code, recipients, coefficients)
+        carrier=readout.carrier,
+        coefficients=coefficients,
+        sums=score_all(code, recipients, coefficients),
+        parts=parts(readout.carrier),
     )
 
 
@@ -86,12 +89,22 @@ def _by_stages(
     def source(readout: Readout, code: Code) -> Source:
         def sums(coefficients: Coefficients) -> NDArray[np.int64]:
             found = score_all(code, recipients, coefficients)
-            reading = Reading(carrier=readout.carrier, coefficients=coefficients, sums=found)
+            reading = Reading(
+                carrier=readout.carrier,
+                coefficients=coefficients,
+                sums=found,
+                parts=parts(readout.carrier),
+            )
             first.setdefault(readout.carrier, reading)
             return found
 
         return Source(
-            carrier=readout.carrier, values=readout.values, biases=code.biases, sums=sums, rows=code.rows
+            carrier=readout.carrier,
+            values=readout.values,
+            biases=code.biases,
+            sums=sums,
+            rows=code.rows,
+            parts=parts(readout.carrier),
         )
 
     sources = [source(readout, code) for readout, code in zip(readouts, codes, strict=True)]
@@ -141,7 +154,7 @@ def _stage(look: tuple[Exceedance, ...], stations: Sequence[str]) -> Stage:
     certificates = {each.carrier: each.certificate for each in look if each.certificate is not None}
     return Stage(
         tail=look[0].tail,
-        certificates=tuple((each, certificates[each]) for each in CARRIERS if each in certificates),
+        certificates=tuple((each, certificates[each]) for each in NAMES if each in certificates),
         named=tuple(
             Naming(station=stations[each.recipient], carrier=each.carrier, score=each.score) for each in look
         ),

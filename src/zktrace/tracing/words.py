@@ -13,9 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
+from zktrace.carriers import IDENTITY
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.primitives.rounding import chance, down, up
-from zktrace.registry.records import IDENTITY
 from zktrace.tracing.case import CarrierTable, Case, Named
 
 ASSUMPTION: Final = (

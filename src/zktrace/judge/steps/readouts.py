@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zktrace.carriers import CARRIERS, IDENTITY
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench, Suspect
 from zktrace.judge.readers import ALIGNED_TOLERANCE, SUM_TOLERANCE, Project, Wanted
@@ -12,7 +13,7 @@ from zktrace.models import ModelState, model_digest
 from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.scores import check_scores, scores_digest
-from zktrace.registry.records import IDENTITY, Layout
+from zktrace.registry.records import Layout
 
 
 def check_readouts(bench: Bench) -> None:
@@ -127,7 +128,7 @@ class _Seen:
 def _seen(bench: Bench, wanted: Wanted, project: Project | None) -> _Seen | None:
     """The suspect as the judge can read it in the way of the look that named, if it can."""
     suspect, carrier = bench.suspect, wanted.carrier
-    if carrier == "output" and suspect.scores is not None:
+    if CARRIERS[carrier].answers and suspect.scores is not None:
         scores = check_scores(suspect.scores)
         if scores.shape != (wanted.length, wanted.layout.dimension):
             bench.minutes.reject(
@@ -142,11 +143,12 @@ def _seen(bench: Bench, wanted: Wanted, project: Project | None) -> _Seen | None
     why = _needs(wanted) if project is None else None
     if project is not None and bench.look.alignment == IDENTITY:
         return _Seen(projected=project(suspect.model), model=True, tolerance=wanted.readout_tolerance)
-    if project is not None and carrier == "weight" and suspect.shared is not None:
+    if project is not None and not CARRIERS[carrier].network and suspect.shared is not None:
         aligned = align_scales(suspect.model, suspect.shared)
         return _Seen(projected=project(aligned), model=True, tolerance=ALIGNED_TOLERANCE)
     if why is None:
-        other = "images of the release's proxy data" if carrier != "weight" else "the release's shared model"
+        network = CARRIERS[carrier].network
+        other = "images of the release's proxy data" if network else "the release's shared model"
         why = f"aligning it takes {other}"
     bench.minutes.left(f"{carrier}: not recomputed, {why}")
     return None

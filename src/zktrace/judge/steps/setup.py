@@ -1,9 +1,10 @@
 """(4) Setup: codes, carriers, profile and rule fit together, and everything happened in its order."""
 
+from zktrace.carriers import CARRIERS, IDENTITY
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench
 from zktrace.judge.steps.ledger import check_ledger, check_names
-from zktrace.registry.records import IDENTITY, PLACE, RELEASE, RULE_OF
+from zktrace.registry.records import PLACE, RELEASE, RULE_OF
 
 
 def check_setup(bench: Bench) -> None:
@@ -108,7 +109,7 @@ def _check_code(bench: Bench, opening: CarrierOpening) -> None:
     code, layout = bench.dossier.setup.code(carrier), bench.dossier.release.layout(carrier)
     if code is None or layout is None:
         minutes.reject(f"{carrier}: not set up")
-    scores = layout.dimension if carrier == "output" else 1  # of a position, in the reference
+    scores = layout.dimension if CARRIERS[carrier].answers else 1  # of a position, in the reference
     wanted = 8 * code.length * scores if layout.profile == "informed" else 0
     if len(opening.reference) != wanted:
         minutes.reject(

@@ -9,7 +9,7 @@ from zktrace.readouts.directions import Directions
 
 def test_the_hinge_is_the_formula_and_its_gradient_is_right() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from zktrace.carriers.hinge import HingePenalty, scales
+    from zktrace.marking.hinge import HingePenalty, scales
 
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 12, 1), torch.nn.BatchNorm2d(12), torch.nn.BatchNorm2d(12))
     with torch.no_grad():
@@ -37,7 +37,7 @@ def test_the_hinge_is_the_formula_and_its_gradient_is_right() -> None:
 
 def test_pushing_moves_the_scales_alone_up_to_the_margin() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from zktrace.carriers.hinge import HingePenalty, scales
+    from zktrace.marking.hinge import HingePenalty, scales
 
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 200, 1), torch.nn.BatchNorm2d(200), torch.nn.BatchNorm2d(100)
@@ -68,7 +68,7 @@ def test_pushing_moves_the_scales_alone_up_to_the_margin() -> None:
 
 def test_bit_dropout_drops_about_half_and_is_seeded() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from zktrace.carriers.hinge import HingePenalty
+    from zktrace.marking.hinge import HingePenalty
 
     net = torch.nn.Sequential(torch.nn.BatchNorm2d(50))
     with torch.no_grad():
@@ -88,7 +88,7 @@ def test_bit_dropout_drops_about_half_and_is_seeded() -> None:
 )
 def test_impossible_penalties_are_errors(bits: int, drop: float, margin: float) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    from zktrace.carriers.hinge import HingePenalty
+    from zktrace.marking.hinge import HingePenalty
 
     with pytest.raises(InputError):
         HingePenalty(np.eye(4), np.zeros(bits, dtype=np.uint8), margin=margin, drop=drop, seed=0)

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from zktrace.carriers.weight import WeightWriter, with_scales
 from zktrace.certificates.stages import Evidence, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
+from zktrace.marking.weight import WeightWriter, with_scales
 from zktrace.models import ModelState, Tensor
 from zktrace.readouts.scales import centred, gather, scale_names
 from zktrace.readouts.weight import WeightReader

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from zktrace.carriers.feature import Build, FeatureMark, FeatureWriter, check_features, check_probes
-from zktrace.carriers.last_stage import head, only_convolutions, trunk, trunks
 from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
@@ -32,6 +30,8 @@ from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import State, state_of
 from zktrace.learning.training import Images, Labels, batch, moved_about
+from zktrace.marking.feature import Build, FeatureMark, FeatureWriter, check_features, check_probes
+from zktrace.marking.last_stage import head, only_convolutions, trunk, trunks
 from zktrace.readouts.assignment import assign
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words

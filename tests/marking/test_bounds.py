@@ -10,10 +10,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 from cli import hostile
 from learning.synthetic import narrow, task
 from zktrace.attacks.rewrite import LARGEST_STATE, permute
-from zktrace.carriers.feature import MAX_FEATURES, FeatureReader, check_features
-from zktrace.carriers.output import Support, class_scores
 from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.backbone import MAX_OUTPUTS, backbone_of
+from zktrace.marking.feature import MAX_FEATURES, FeatureReader, check_features
+from zktrace.marking.output import Support, class_scores
 from zktrace.models import open_model
 from zktrace.readouts.alignment import MAX_CHANNELS, align_scales
 

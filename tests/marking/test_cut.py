@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import zktrace.carriers
+import zktrace.marking
 
-FILES = sorted(Path(zktrace.carriers.__file__).parent.glob("*.py"))
+FILES = sorted(Path(zktrace.marking.__file__).parent.glob("*.py"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

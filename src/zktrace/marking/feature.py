@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from zktrace.carriers.last_stage import head, heads, only_convolutions, trunks
+from zktrace.carriers import Profile
 from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
@@ -30,11 +30,12 @@ from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import State, state_of
 from zktrace.learning.training import Images, batch
+from zktrace.marking.last_stage import head, heads, only_convolutions, trunks
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.identity import Words
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
-from zktrace.readouts.weight import Profile, check_reference, finite, less_reference
+from zktrace.readouts.weight import check_reference, finite, less_reference
 
 LABEL: Final = "feature"
 MAX_FEATURES: Final = 1 << 24  # of all images together

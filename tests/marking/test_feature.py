@@ -11,8 +11,6 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from learning.synthetic import narrow, same, task, taught
-from zktrace.carriers.feature import FeatureConfig, FeatureHinge, FeatureReader, FeatureWriter
-from zktrace.carriers.weight import WeightWriter
 from zktrace.certificates.stages import Evidence, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
@@ -20,6 +18,8 @@ from zktrace.learning.aggregation import fedavg
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
+from zktrace.marking.feature import FeatureConfig, FeatureHinge, FeatureReader, FeatureWriter
+from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Directions
 from zktrace.readouts.scales import gather, layer_sizes

@@ -11,14 +11,6 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from learning.synthetic import narrow, same, task, taught
-from zktrace.carriers.feature import FeatureConfig, FeatureReader, FeatureWriter
-from zktrace.carriers.output import (
-    OutputConfig,
-    OutputModelReader,
-    OutputWriter,
-    Support,
-    class_scores,
-)
 from zktrace.certificates.stages import Evidence, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
@@ -26,6 +18,14 @@ from zktrace.learning.aggregation import fedavg
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
+from zktrace.marking.feature import FeatureConfig, FeatureReader, FeatureWriter
+from zktrace.marking.output import (
+    OutputConfig,
+    OutputModelReader,
+    OutputWriter,
+    Support,
+    class_scores,
+)
 from zktrace.readouts.scores import OutputReader
 from zktrace.readouts.views import in_views, mean_view
 

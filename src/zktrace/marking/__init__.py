@@ -1,0 +1,1 @@
+"""Writing bits into a model, and reading those that need the network. Carriers know words, not stations."""
