@@ -12,6 +12,7 @@ from zktrace.learning.presets import preset_text
 from zktrace.models import save_model
 
 HEAD = "zkt-head-v1:1:" + "0" * 64
+OFFER = "zkt-offer-v1:" + "0" * 64
 
 
 @pytest.fixture
@@ -40,6 +41,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"judge model.safetensors --head {HEAD}", "model.safetensors: a model file, where evidence belongs"),
         (f"judge model.npz --head {HEAD}", "model.npz: a model file, where evidence belongs"),
         (f"judge a.key --head {HEAD}", "a.key: not evidence"),
+        (f"judge case.json --head {HEAD} --policy a.key", "a.key: policy: not TOML"),
+        (f"judge case.json --head {HEAD} --policy big", "big: 90000 bytes, the limit is 65536"),
+        ("credential verify case.json --public a.pub", "case.json: proof: does not begin with"),
+        (
+            "credential verify p --public big",
+            "big: 90000 bytes, the limit is 16384: a public key (.pub) belongs",
+        ),
+        ("credential show case.json", "case.json: public key: does not begin with"),
+        ("credential prove --key a.pub --message p --out x", "a.pub: secret key: does not begin with"),
+        (f"credential request --key case.json --offer {OFFER} --out x", "case.json: secret key: does not"),
+        ("enrol a --request a.key", "a.key: request: not canonical JSON, nor any text; a station's request"),
+        ("enrol a --request case.json", "case.json: request: its format must be zkt-request-v1; a station's"),
+        (f"log verify --proof case.json --head {HEAD}", "case.json: inclusion proof"),
+        (f"log verify --proof case.json --head {HEAD} --since {HEAD}", "case.json: consistency proof"),
         ("model show case.json", "case.json: seems to be JSON text: evidence of a case"),
         ("attack reset case.json --out x", "case.json: seems to be JSON text: evidence of a case"),
         ("model show a.key", "a.key: seems to be a key of a station"),
@@ -52,6 +67,7 @@ def test_the_line_names_the_file_and_what_it_is(
     here: Path, capsys: pytest.CaptureFixture[str], command: str, words: str
 ) -> None:
     (here / "p").touch()
+    (here / "big").write_bytes(bytes(90_000))
     assert run(command.split()) == 2
     said = capsys.readouterr().err
     assert words in said

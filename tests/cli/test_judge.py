@@ -123,6 +123,17 @@ def test_a_page_of_a_rejected_case(case: str, capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
 
 
+def test_a_page_where_nothing_decides(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    newer = grown(capsys)
+    assert run(["judge", "case.zkt.json", "--head", newer, "--report", "page.html"]) == 2
+    text = plain(Path("page.html").read_text())
+    assert "Cannot tell: nothing speaks against the evidence" in text
+    assert f"zktrace log prove --since {case}" in text
+    assert "ejected" not in text
+    assert text.count("Not reached.") == 7
+    capsys.readouterr()
+
+
 def test_probes_need_torch_and_must_be_the_release_s(
     case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

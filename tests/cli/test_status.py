@@ -100,7 +100,7 @@ def _killed(*_: object) -> None:
 @pytest.mark.parametrize(
     ("before", "wanted", "words"),
     [
-        (["1/200"], "1e-2", "1/200 of 1/100 left: --budget 1/200 would do"),
+        (["1/200"], "1e-2", "1/200 of 1/100 is left: --budget 1/200 would do"),
         (["1/200", "1/200"], "1e-3", "all of the budget of 1/100 is spent"),
         ([], "1/2", "--budget 1/100 would do"),
     ],

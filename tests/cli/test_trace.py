@@ -303,6 +303,9 @@ def test_leads_are_kept_for_the_operator_and_told_nowhere(
     arguments = ["trace", "../found.safetensors", "--uncertified", "--yes"]
     assert run([*arguments, "--report", "case.html"]) == 3
     text, page = spoken(capsys), Path("case.html").read_text()
+    assert "nothing was spent on this look" in " ".join(text.split())
+    assert "nothing was spent on this look" in page
+    assert "not so unusual" not in text + page  # the row is plainly there: what lacks is a budget
     assert not any(name in text or name in page for name in STATIONS)
     (line,) = [each for each in text.splitlines() if each.startswith("leads     ")]
     kept = Path(line.removeprefix("leads     ").removesuffix(" (a secret)"))
@@ -423,3 +426,12 @@ def test_tracing_weights_and_judging_them_need_no_torch(here: Path) -> None:
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     ).stdout
     assert not {"torch", "sqlalchemy", "zktrace.tracing", "zktrace.registry.stores"} & set(modules.split())
+
+
+def test_before_any_release_there_is_nothing_to_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["init", "home"]) == 0
+    assert run(["trace", "x.safetensors", "--workspace", "home"]) == 2
+    assert "there is no release yet (zktrace release makes one)" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zktrace.cli.app import run
 from zktrace.cli.terminal import WIDTH, columns, tell, wrapped
 
 WORDS = st.lists(st.text("abcdefg-/", min_size=1, max_size=30), min_size=1, max_size=60)
@@ -52,3 +53,13 @@ def test_nothing_is_bold_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     tell("CERTIFIED: bravo's copy.", strong=True)
     tell("")
     assert capsys.readouterr().out == "CERTIFIED: bravo's copy.\n"
+
+
+def test_help_breaks_its_paragraphs_at_the_terminal_s_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert run(["trace", "--help"]) == 0
+    above = capsys.readouterr().out.partition("╭")[0]
+    alone = [line for line in above.splitlines() if len(line.split()) == 1]
+    assert not alone  # a word that the source's own line break pushed off

@@ -69,6 +69,14 @@ def test_an_older_head_cannot_tell_and_two_of_one_size_are_two_logs(own: Federat
     assert step_of(case, head=Head(size=theirs.size, root=bytes(32))) == 2
 
 
+def test_an_export_from_before_the_head_cannot_tell(own: Federation, case: Case) -> None:
+    """It was made too early; that speaks against nobody."""
+    newer, size = own.registry.head(), Head.from_text(case.evidence.head).size
+    export = [each.to_bytes() for each in own.registry.entries()][:size]
+    with pytest.raises(CannotTell, match=f"has {size} entries, the judge's head {newer.size}"):
+        judge(case.evidence.to_bytes(), head=newer, policy=EASY, export=export)
+
+
 def test_an_earlier_head_is_linked_by_a_proof_or_an_export(own: Federation, case: Case) -> None:
     before, newer = head_at(own, case.place), own.registry.head()
     proofs = [own.registry.prove_extends(each) for each in (before, Head.from_text(case.evidence.head))]

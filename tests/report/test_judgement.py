@@ -27,6 +27,7 @@ def hearing(outcome: Judgement | EvidenceRejected, *, unchecked: str | None = No
         policy=Policy(),
         outcome=outcome,
         steps=steps(unchecked),
+        reached=outcome.step if isinstance(outcome, EvidenceRejected) else 9,
         versions=(("zktrace", "0"),),
     )
 

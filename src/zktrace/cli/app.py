@@ -4,6 +4,7 @@ Exit codes: 0 done or upheld, 1 examined and rejected, 2 usage or unreadable inp
 130 interrupted, 141 nobody reads the output. `trace` alone also has 3 (a lead) and 4 (no evidence).
 """
 
+import inspect
 import os
 import sys
 import traceback
@@ -80,6 +81,19 @@ app.command("trace", rich_help_panel=OPERATOR)(trace.trace)
 app.command("judge", rich_help_panel=JUDGE)(judge.judge)
 app.add_typer(study.app, name="study", rich_help_panel=RESEARCHER)
 app.command("demo", rich_help_panel=RESEARCHER)(demo.demo)
+
+
+def _reflow(tree: typer.Typer) -> None:
+    """Paragraphs of docstrings as one line each: the terminal's width breaks them, not the source's."""
+    for command in tree.registered_commands:
+        text = inspect.cleandoc(command.help or getattr(command.callback, "__doc__", None) or "")
+        command.help = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+    for group in tree.registered_groups:
+        if group.typer_instance is not None:
+            _reflow(group.typer_instance)
+
+
+_reflow(app)
 
 
 def _print_version(wanted: bool) -> None:

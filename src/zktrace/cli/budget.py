@@ -35,7 +35,9 @@ def check_budget(ledger: "Ledger", wanted: Fraction) -> None:
             "(--uncertified can give leads; a new workspace begins with a budget of its own)"
         )
     fitting = budget_text(left)
-    raise Refused(f"a budget of {wanted} is asked for, {left} of {total} left: --budget {fitting} would do")
+    raise Refused(
+        f"a budget of {wanted} is asked for, and {left} of {total} is left: --budget {fitting} would do"
+    )
 
 
 def confirm_uncertified(ledger: "Ledger", *, yes: bool) -> None:

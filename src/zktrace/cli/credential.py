@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.files import public_key, read_as, secret_key
 from zktrace.cli.output import Json, check_free, emit, say
 from zktrace.errors import InputError, Refused, WeakParameters
 
 if TYPE_CHECKING:
-    from zktrace.credentials import Binding, Component, PublicKey, SecretKey, XLPNParams
+    from zktrace.credentials import Binding, Component, PublicKey, XLPNParams
     from zktrace.models import ModelState
 
 app = typer.Typer(help="Create credentials; prove and verify that a station holds one.", no_args_is_help=True)
@@ -109,12 +110,14 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Describe a key. Of a secret key only the public part is shown."""
-    from zktrace.credentials.keys import SECRET_MAGIC, PublicKey, SecretKey
-    from zktrace.primitives.files import read_bounded, write_atomic
+    from zktrace.credentials.keys import FILE_LIMIT, SECRET_MAGIC, PublicKey, SecretKey
+    from zktrace.primitives.files import write_atomic
 
-    data = read_bounded(file, limit=_key_limit())
-    secret = data.startswith(SECRET_MAGIC)
-    public = SecretKey.from_bytes(data).public if secret else PublicKey.from_bytes(data)
+    def read(data: bytes) -> tuple[bool, PublicKey]:
+        secret = data.startswith(SECRET_MAGIC)
+        return secret, SecretKey.from_bytes(data).public if secret else PublicKey.from_bytes(data)
+
+    secret, public = read_as(file, "a key (.key or .pub)", read, limit=FILE_LIMIT)
     if public_out is not None:
         write_atomic(public_out, public.to_bytes())
     facts = _describe(public, bits) | {"ok": True, "kind": "secret" if secret else "public"}
@@ -169,7 +172,7 @@ def prove(
     check_free(out, force=force)
     if out.resolve() == key.resolve():
         raise Refused(f"{out}: is the secret key; write the proof elsewhere")
-    secret = _secret(key)
+    secret = secret_key(key)
     about = _About(
         model=model, station=station, component=component, message=message, workspace=workspace, raw=raw
     )
@@ -216,14 +219,17 @@ def verify(
     from zktrace.credentials import ModelBinding, Proof
     from zktrace.credentials import verify as check_proof
     from zktrace.credentials.proof import FILE_LIMIT
-    from zktrace.primitives.files import read_bounded
 
     if radius is not None and model is None:
         raise InputError("--radius belongs to --model")
-    statement = _public(public)
+    statement = public_key(public)
     check_strong(str(public), statement.params, allowed=allow_weak_params)  # before anything large is read
-    data = read_bounded(proof, limit=FILE_LIMIT)
-    decoded = Proof.from_bytes(data)  # before a large model or message is hashed
+    size, decoded = read_as(  # before a large model or message is hashed
+        proof,
+        "a proof (zktrace credential prove)",
+        lambda data: (len(data), Proof.from_bytes(data)),
+        limit=FILE_LIMIT,
+    )
     about = _About(
         model=model, station=station, component=component, message=message, workspace=workspace, raw=raw
     )
@@ -241,7 +247,7 @@ def verify(
         "standing": statement.params.standing.value,
         "rounds": statement.params.rounds,
         "fingerprint": statement.fingerprint.hex(),
-        "proof_bytes": len(data),
+        "proof_bytes": size,
         "verify_ms": round(elapsed * 1e3, 3),
     }
     text = f"valid {mode} proof by {facts['fingerprint']}"
@@ -268,25 +274,6 @@ def check_strong(what: str, params: "XLPNParams", *, allowed: bool) -> None:
 
 def _warning(params: "XLPNParams") -> str:
     return f"\nwarning: {params.name} {params.weakness}" if params.weakness else ""
-
-
-def _key_limit() -> int:
-    from zktrace.credentials.keys import FILE_LIMIT
-
-    return FILE_LIMIT
-
-
-def _public(path: Path) -> "PublicKey":
-    from zktrace.cli.files import public_key
-
-    return public_key(path)
-
-
-def _secret(path: Path) -> "SecretKey":
-    from zktrace.credentials import SecretKey
-    from zktrace.primitives.files import read_bounded
-
-    return SecretKey.from_bytes(read_bounded(path, limit=_key_limit()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from zktrace.cli.credential import AllowWeak
+from zktrace.cli.files import read_as, secret_key
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.registry import WorkspaceFolder, workspace_at
 
 
 def offer(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
-    """Print what the next stations ask for a place of: publish it, it is no secret."""
+    """Print the line that stations need for their requests to enrol. Publish it: it is no secret."""
     from zktrace.registry.requests import offer_text
 
     text = offer_text(workspace_at(workspace).offer)
@@ -31,12 +32,11 @@ def request(
     The station's secret row comes from the nonce and from a seed that the operator promised before: neither
     side can choose it. Nothing in the request is secret.
     """
-    from zktrace.credentials.keys import FILE_LIMIT, SecretKey
-    from zktrace.primitives.files import read_bounded, write_atomic
+    from zktrace.primitives.files import write_atomic
     from zktrace.registry.requests import Request, read_offer
 
     check_free(out, force=force)
-    made = Request.make(SecretKey.from_bytes(read_bounded(key, limit=FILE_LIMIT)), read_offer(offered))
+    made = Request.make(secret_key(key), read_offer(offered))
     write_atomic(out, made.to_bytes() + b"\n", replace=force)
     facts = {
         "ok": True,
@@ -56,10 +56,10 @@ def enrol(
     as_json: Json = False,
 ) -> None:
     """Enrol a station: it gets the next place, and its row is fixed by both sides from now on."""
-    from zktrace.primitives.files import read_bounded
     from zktrace.registry.requests import FILE_LIMIT, Request
 
-    asked = Request.from_bytes(read_bounded(request, limit=FILE_LIMIT))
+    what = "a station's request (zktrace credential request)"
+    asked = read_as(request, what, Request.from_bytes, limit=FILE_LIMIT)
     place = workspace_at(workspace)
     index = place.enrol(name, asked, allow_weak_params=allow_weak_params)
     station = place.registry.ledger().station(name)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.files import evidence_bytes
+from zktrace.cli.files import evidence_bytes, read_as
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.cli.terminal import tell
-from zktrace.errors import EvidenceRejected, Refused
+from zktrace.errors import CannotTell, EvidenceRejected, Refused
 
 if TYPE_CHECKING:
     from zktrace.judge import Judgement
@@ -84,7 +84,7 @@ def judge(
     data, minutes = evidence_bytes(evidence), Minutes()
     conditions = DEFAULT_POLICY if policy is None else Policy.read(policy)
     own, earlier = Head.from_text(head.strip()), None if before is None else Head.from_text(before.strip())
-    found: Judgement | EvidenceRejected
+    found: Judgement | EvidenceRejected | CannotTell
     try:
         found = examine(
             data,
@@ -100,8 +100,8 @@ def judge(
             before=earlier,
             minutes=minutes,
         )
-    except EvidenceRejected as rejection:
-        found = rejection
+    except (EvidenceRejected, CannotTell) as ended:
+        found = ended
     if page is not None:
         given = (
             ("suspect", suspect),
@@ -121,10 +121,11 @@ def judge(
             policy=conditions,
             outcome=found,
             steps=minutes.steps(),
+            reached=minutes.at,
             versions=_versions(torch=bool(probes)),
         )
         write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
-    if isinstance(found, EvidenceRejected):
+    if isinstance(found, EvidenceRejected | CannotTell):
         raise found
     if as_json:
         emit({"ok": True, "upheld": True, **found.as_json()}, as_json=True, text="")
@@ -163,10 +164,10 @@ def _entries(path: Path) -> Sequence[bytes]:
 
 
 def _extension(path: Path) -> "Extension":
-    from zktrace.primitives.files import read_bounded
     from zktrace.registry.log import PROOF_FILE_LIMIT, Extension
 
-    return Extension.from_bytes(read_bounded(path, limit=PROOF_FILE_LIMIT))
+    what = "a consistency proof (zktrace log prove --since)"
+    return read_as(path, what, Extension.from_bytes, limit=PROOF_FILE_LIMIT)
 
 
 def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:

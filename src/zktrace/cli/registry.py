@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.files import read_as
 from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
@@ -224,10 +225,10 @@ def _verified(export: Path | None, workspace: Path | None, old: "Head | None") -
 
 
 def _verify_proof(path: Path, head: "Head", *, as_json: bool) -> None:
-    from zktrace.primitives.files import read_bounded
     from zktrace.registry.log import PROOF_FILE_LIMIT, ProvenEntry
 
-    proven = ProvenEntry.from_bytes(read_bounded(path, limit=PROOF_FILE_LIMIT))
+    what = "the proof of an entry (zktrace log prove INDEX)"
+    proven = read_as(path, what, ProvenEntry.from_bytes, limit=PROOF_FILE_LIMIT)
     proven.verify(head)
     entry, index = proven.entry, proven.inclusion.index
     facts = {
@@ -241,10 +242,10 @@ def _verify_proof(path: Path, head: "Head", *, as_json: bool) -> None:
 
 
 def _verify_extension(path: Path, old: "Head", new: "Head", *, as_json: bool) -> None:
-    from zktrace.primitives.files import read_bounded
     from zktrace.registry.log import PROOF_FILE_LIMIT, Extension
 
-    Extension.from_bytes(read_bounded(path, limit=PROOF_FILE_LIMIT)).verify(old, new)
+    what = "a consistency proof (zktrace log prove --since)"
+    read_as(path, what, Extension.from_bytes, limit=PROOF_FILE_LIMIT).verify(old, new)
     facts = {"ok": True, "head": new.to_text(), "size": new.size, "extends": old.to_text()}
     emit(facts, as_json=as_json, text=f"the log of {new.size} entries extends the head of {old.size}")
 

@@ -169,7 +169,9 @@ def _release(ledger: "Ledger", name: str | None) -> "Release":
     if name is not None:
         return ledger.release(name)
     if len(ledger.releases) != 1:
-        known = ", ".join(ledger.releases) or "none"
+        if not ledger.releases:
+            raise Refused("there is no release yet (zktrace release makes one)")
+        known = ", ".join(ledger.releases)
         raise Refused(f"which release leaked? Name one with --release; known: {known}")
     return next(iter(ledger.releases.values()))[1]
 

@@ -31,7 +31,8 @@ class EngineName(StrEnum):
 def train(
     out: Annotated[Path, typer.Option("--out", help="Folder of the run: checkpoints, log, model, result.")],
     preset: Annotated[
-        str, typer.Option("--preset", help="smoke, desk, paper, or a TOML file copied from one of them.")
+        str,
+        typer.Option("--preset", help="smoke, half, desk, paper, or a TOML file copied from one of them."),
     ] = "smoke",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is random.")] = 42,
     public: Annotated[

@@ -74,6 +74,8 @@ class Policy:
         """A policy file; what it does not say is as in the default policy."""
         try:
             values = tomllib.loads(data.decode(), parse_float=Fraction)
+        except UnicodeDecodeError:
+            raise InputError("policy: not TOML, nor any text") from None
         except (ValueError, RecursionError) as error:
             raise InputError(f"policy: not TOML ({shown(str(error))})") from None
         known = {each.name for each in fields(cls)}
@@ -85,7 +87,11 @@ class Policy:
     @classmethod
     def read(cls, path: Path) -> Self:
         """The policy of a file."""
-        return cls.from_toml(read_bounded(path, limit=FILE_LIMIT))
+        data = read_bounded(path, limit=FILE_LIMIT)
+        try:
+            return cls.from_toml(data)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
 
 DEFAULT_POLICY: Final = Policy()

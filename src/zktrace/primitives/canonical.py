@@ -27,6 +27,8 @@ def from_json(data: bytes, *, what: str) -> Any:  # noqa: ANN401
     try:
         value = json.loads(data, parse_float=_refuse, parse_constant=_refuse)
         again = to_json(value)
+    except UnicodeDecodeError:
+        raise MalformedFile(f"{what}: not canonical JSON, nor any text") from None
     except (ValueError, RecursionError) as error:
         raise MalformedFile(f"{what}: not canonical JSON ({shown(str(error))})") from None
     if again != data:

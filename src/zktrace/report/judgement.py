@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zktrace.errors import EvidenceRejected
+from zktrace.errors import CannotTell, EvidenceRejected
 from zktrace.judge import Judgement, Policy, Step
 from zktrace.report.html import Child, Html, bullets, code, facts, join, name, section, table, tag
 from zktrace.report.page import page
@@ -18,7 +18,7 @@ WHAT_IT_IS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hearing:
-    """One run of the judge, upheld or rejected."""
+    """One run of the judge: upheld, rejected, or ended where nothing decides."""
 
     at: str  # the judge's own clock
     evidence: tuple[str, str]  # name of the file, SHA-256 of its bytes
@@ -26,8 +26,9 @@ class Hearing:
     before: str | None
     given: tuple[tuple[str, str], ...]  # (what, name of the file) beside evidence and heads
     policy: Policy
-    outcome: Judgement | EvidenceRejected
+    outcome: Judgement | EvidenceRejected | CannotTell
     steps: tuple[Step, ...]
+    reached: int  # the last step that was begun
     versions: tuple[tuple[str, str], ...]
 
 
@@ -38,7 +39,7 @@ def judgement_html(hearing: Hearing) -> str:
         (
             section("Outcome", *_outcome(hearing.outcome), tag("p", WHAT_IT_IS, class_="note")),
             section("What was before the judge", facts(_exhibits(hearing))),
-            section("Step by step", *(_step(each, hearing.outcome) for each in hearing.steps)),
+            section("Step by step", *(_step(each, hearing) for each in hearing.steps)),
             section("What was not checked", bullets(left) if left else tag("p", NOTHING_LEFT)),
             section(
                 "The judge's policy",
@@ -47,12 +48,24 @@ def judgement_html(hearing: Hearing) -> str:
             section("Made with", facts(hearing.versions)),
         )
     )
-    title = "Upheld" if isinstance(hearing.outcome, Judgement) else "Rejected"
+    title = _kind(hearing.outcome)
     subtitle = join(("Judgement of ", hearing.at, " on ", name(hearing.evidence[0])))
     return page(title=f"{title}: evidence before a judge", subtitle=subtitle, body=body)
 
 
-def _outcome(found: Judgement | EvidenceRejected) -> Iterator[Html]:
+def _kind(found: Judgement | EvidenceRejected | CannotTell) -> str:
+    if isinstance(found, Judgement):
+        return "Upheld"
+    return "Rejected" if isinstance(found, EvidenceRejected) else "Cannot tell"
+
+
+def _outcome(found: Judgement | EvidenceRejected | CannotTell) -> Iterator[Html]:
+    if isinstance(found, CannotTell):
+        yield tag(
+            "p", tag("b", "Cannot tell: nothing speaks against the evidence, and something is missing.")
+        )
+        yield tag("p", str(found))
+        return
     if isinstance(found, EvidenceRejected):
         yield tag("p", tag("b", f"Rejected at step {found.step}, {found.title}."))
         yield tag("p", found.reason)
@@ -76,13 +89,14 @@ def _exhibits(hearing: Hearing) -> Iterator[tuple[str, Child]]:
         yield "release", name(hearing.outcome.release)
 
 
-def _step(step: Step, outcome: Judgement | EvidenceRejected) -> Html:
-    heading = tag("h3", f"({step.number}) {step.title}")
-    rejected = outcome if isinstance(outcome, EvidenceRejected) else None
-    if rejected is not None and step.number > rejected.step:
+def _step(step: Step, hearing: Hearing) -> Html:
+    heading, outcome = tag("h3", f"({step.number}) {step.title}"), hearing.outcome
+    ended = not isinstance(outcome, Judgement)
+    if ended and step.number > hearing.reached:
         return join((heading, tag("p", "Not reached.")))
     lines: list[Child] = [*step.checked]
     lines += [join((tag("b", "not checked: "), fact)) for fact in step.unchecked]
-    if rejected is not None and step.number == rejected.step:
-        lines.append(join((tag("b", "rejected: "), rejected.reason)))
+    if ended and step.number == hearing.reached:
+        reason = outcome.reason if isinstance(outcome, EvidenceRejected) else str(outcome)
+        lines.append(join((tag("b", f"{_kind(outcome).lower()}: "), reason)))
     return join((heading, bullets(lines)))

@@ -49,6 +49,9 @@ _PLAINLY: Final = {
     Verdict.LEAD: "Something in {suspect} is unusual, but not so unusual that anybody may be named for it.",
     Verdict.NOTHING: "Nothing in {suspect} matches any station's copy well enough to name anybody.",
 }
+_UNPAID_LEAD: Final = (
+    "Something in {suspect} is unusual, but nothing was spent on this look, so nobody may be named for it."
+)
 
 
 def explain(case: Case, *, all_scores: bool = False) -> str:
@@ -77,8 +80,10 @@ def plainly(case: Case, suspect: str = "the suspect") -> str:
         if len(names) > 1
         else "the secret mark of the copy that was"
     )
+    unpaid = case.verdict == Verdict.LEAD and not case.investigation.budget
+    kind = _UNPAID_LEAD if unpaid else _PLAINLY[case.verdict]
     told = f"{marks} made for {listing(names)} and for no other station" if names else ""
-    said = _PLAINLY[case.verdict].format(suspect=suspect, marks=told)
+    said = kind.format(suspect=suspect, marks=told)
     return said[0].upper() + said[1:] if suspect[:4] == "the " else said
 
 

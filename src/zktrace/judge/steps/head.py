@@ -31,6 +31,11 @@ def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
     for each in evidence.entries:
         Inclusion(index=each.index, size=theirs.size, path=each.path).verify(each.entry, theirs)
     minutes.saw(f"{len(evidence.entries)} entries are in the log of {theirs.size} under the file's head")
+    if heads.export is not None and len(heads.export) < heads.own.size:
+        raise CannotTell(
+            f"the exported registry has {len(heads.export)} entries, the judge's head {heads.own.size}: "
+            "give an export that was made under that head or later (zktrace registry export)"
+        )
     if heads.export is not None and not _under(heads.export, heads.own):
         minutes.reject(
             f"the exported registry of {len(heads.export)} entries is not under the judge's head "
