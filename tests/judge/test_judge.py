@@ -124,7 +124,7 @@ def test_an_exported_registry_is_recounted() -> None:
         assert "N = 6 recounted" in facts
         assert "station-2 was sent a copy of r1" in facts
         assert not found.steps[3].unchecked
-    other = [entry.to_bytes() for entry in federation(stations=7).registry.entries()]
+    other = [entry.to_bytes() for entry in federation(stations=9).registry.entries()]
     assert rejected(case.evidence.to_bytes(), old, export=other).step == 2
 
 
