@@ -4,7 +4,6 @@ import hashlib
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,6 +171,8 @@ def _extension(path: Path) -> "Extension":
 
 def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:
     """What a second judge needs to repeat this one to the last digit."""
+    from importlib import metadata
+
     names = (
         "zktrace",
         "numpy",
