@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from timing import Row, at_least, report
 from zktrace.learning.data import EpisodeShape, GnssSpec, episode_report
-from zktrace.learning.data.cache import Request, cached
+from zktrace.learning.data.cache import SampleRequest, cached
 from zktrace.learning.data.gnss import CLASS_NAMES, Simulator, config_named
 from zktrace.learning.data.gnss.render import render
 from zktrace.learning.data.gnss.simulator import Block
@@ -66,7 +66,7 @@ def simulation() -> list[Row]:
 
 def caching() -> list[Row]:
     """Opening checks the SHA-256 of the whole file."""
-    request = Request(simulator=SIMULATOR, labels=LABELS, stations=STATIONS)
+    request = SampleRequest(simulator=SIMULATOR, labels=LABELS, stations=STATIONS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.perf_counter()

@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from zktrace.certificates.adjudicate import Reading, Verdict, adjudicate, carrier_share
+from zktrace.certificates.adjudicate import CarrierScores, Verdict, adjudicate, carrier_share
 from zktrace.certificates.certificate import check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
-from zktrace.certificates.stages import Evidence, Investigation, investigate
+from zktrace.certificates.stages import Source, Staged, investigate
 from zktrace.codes import Biases, Code, CodeKey, Coefficients, quantise, soft, sums, symmetric, unpack
 from zktrace.codes.strategies import linear_channel
 from zktrace.errors import InputError
@@ -25,9 +25,9 @@ def code(seed: int, *, length: int = 512, colluders: int = 2, label: str = "weig
     return Code(key=key, label=label, length=length, colluders=colluders)
 
 
-def reading(own: Code, word: NDArray[np.int64], *, count: int = N, carrier: str = "weight") -> Reading:
+def reading(own: Code, word: NDArray[np.int64], *, count: int = N, carrier: str = "weight") -> CarrierScores:
     coefficients = symmetric(word, own.biases)
-    return Reading(
+    return CarrierScores(
         carrier=carrier, coefficients=coefficients, sums=sums(own.rows(range(count)), coefficients)
     )
 
@@ -117,7 +117,7 @@ def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
     z = candidate_threshold(length=512, recipients=N, budget=1e-3, tails=2)
     totals = np.zeros(N, dtype=np.int64) + least_sum(coefficients, 0)
     totals[6] = least_sum(coefficients, Fraction(z)) + 1
-    made = Reading(carrier="weight", coefficients=coefficients, sums=totals)
+    made = CarrierScores(carrier="weight", coefficients=coefficients, sums=totals)
     decision = adjudicate([made], budget=1e-3, rule="paper")
     assert not decision.certificates[0].passes
     assert decision.verdict == Verdict.LEAD
@@ -136,7 +136,7 @@ def test_the_threshold_itself_does_not_accuse_and_the_next_score_does() -> None:
     for extra, verdict in ((0, Verdict.NOTHING), (1, Verdict.ATTRIBUTE)):
         totals = np.full(N, least_sum(coefficients, 0))
         totals[4] = at + extra
-        made = Reading(carrier="weight", coefficients=coefficients, sums=totals)
+        made = CarrierScores(carrier="weight", coefficients=coefficients, sums=totals)
         assert adjudicate([made], budget=1e-3).verdict == verdict
 
 
@@ -149,7 +149,7 @@ def test_an_empty_roster_a_single_recipient_and_no_information_have_answers() ->
     assert [each.recipient for each in alone.named] == [0]
     for values in (np.zeros(512), np.full(512, 3.5)):
         coefficients = soft(values, own.biases)
-        made = Reading(
+        made = CarrierScores(
             carrier="weight", coefficients=coefficients, sums=sums(own.rows(range(N)), coefficients)
         )
         assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
@@ -218,7 +218,7 @@ def test_innocents_are_named_no_more_often_than_the_budget_allows() -> None:
     assert wrong <= stats.binom.ppf(0.999, trials, 0.2)
     assert wrong > 0.3 * 0.2 * trials  # and the budget is really used
     made = [
-        Reading(carrier=str(i), coefficients=c, sums=total[0])
+        CarrierScores(carrier=str(i), coefficients=c, sums=total[0])
         for i, (c, total) in enumerate(zip(coefficients, totals, strict=True))
     ]
     thresholds = [each.threshold for each in adjudicate(made, budget=Fraction(1, 5)).certificates]
@@ -235,13 +235,13 @@ def trial(random: np.random.Generator, size: int) -> tuple[Code, set[int], NDArr
     return own, coalition, values
 
 
-def traced(own: Code, values: NDArray[np.float64]) -> Investigation:
+def traced(own: Code, values: NDArray[np.float64]) -> Staged:
     rows = own.rows(range(N))
 
     def score(coefficients: Coefficients) -> NDArray[np.int64]:
         return sums(rows, coefficients)
 
-    evidence = Evidence(
+    evidence = Source(
         carrier="weight", values=values, biases=own.biases, sums=score, rows=lambda named: rows[list(named)]
     )
     return investigate([evidence], budget=1e-3)
@@ -296,7 +296,7 @@ def test_whoever_is_named_is_named_by_the_row_itself() -> None:
     rows = own.rows(range(N))
     damaged = rows.copy()
     damaged[7] = damaged[3]
-    evidence = Evidence(
+    evidence = Source(
         carrier="weight",
         values=2.0 * row(own, 3) - 1,
         biases=own.biases,
@@ -316,7 +316,7 @@ def test_sums_that_no_row_can_have_are_errors(wrong: object) -> None:
     own = code(15)
     coefficients = symmetric(row(own, 0), own.biases)
     with pytest.raises(InputError):
-        Reading(carrier="weight", coefficients=coefficients, sums=wrong)  # type: ignore[arg-type]
+        CarrierScores(carrier="weight", coefficients=coefficients, sums=wrong)  # type: ignore[arg-type]
 
 
 def test_unsigned_sums_mean_what_signed_ones_mean() -> None:
@@ -324,7 +324,7 @@ def test_unsigned_sums_mean_what_signed_ones_mean() -> None:
     coefficients = symmetric(np.ones(512, dtype=int), own.biases)
     totals = sums(own.rows(range(N)), coefficients)
     for dtype in (np.int64, np.uint32, np.uint64):
-        made = Reading(carrier="weight", coefficients=coefficients, sums=totals.astype(dtype))
+        made = CarrierScores(carrier="weight", coefficients=coefficients, sums=totals.astype(dtype))
         assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
 
 
@@ -342,7 +342,9 @@ def test_the_certificates_of_every_stage_can_be_checked_again() -> None:
 def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:
     own = code(13)
     coefficients = quantise(np.zeros(512), own.biases)
-    made = Reading(carrier="weight", coefficients=coefficients, sums=sums(own.rows(range(N)), coefficients))
+    made = CarrierScores(
+        carrier="weight", coefficients=coefficients, sums=sums(own.rows(range(N)), coefficients)
+    )
     assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.forge import mapping, pickle_of, storage, tensor
 from zktrace.models.dtypes import BY_TAG
-from zktrace.models.safetensors_header import Layout, build_header, file_order
+from zktrace.models.safetensors_header import Slot, build_header, file_order
 from zktrace.readouts.scales import MAX_SCALES
 
 Arrays = dict[str, tuple[str, tuple[int, ...]]]  # name -> (element type, shape)
@@ -29,9 +29,9 @@ def safetensors(path: Path, arrays: Arrays) -> Path:
     return path
 
 
-def _layout(name: str, tag: str, shape: tuple[int, ...]) -> Layout:
+def _layout(name: str, tag: str, shape: tuple[int, ...]) -> Slot:
     dtype = BY_TAG[tag]
-    return Layout(name=name, dtype=dtype, shape=shape, size=int(np.prod(shape)) * dtype.size)
+    return Slot(name=name, dtype=dtype, shape=shape, size=int(np.prod(shape)) * dtype.size)
 
 
 def norms(names: Iterable[str], size: int, tag: str = "float16") -> Arrays:

@@ -21,7 +21,7 @@ from zktrace.readouts.scores import output_frames, scattered
 from zktrace.readouts.views import in_views, mean_view
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.readouts import readout_bytes, readout_digest
-from zktrace.registry.records import Layout, Release
+from zktrace.registry.records import Layout, ReleaseRecord
 from zktrace.registry.workspace import Workspace
 
 PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
@@ -59,7 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
         probes=model_digest(open_model(folder.queries_path)),
     )
     root = place.registry.ledger().root
-    place.registry.add(Release(name="r1", number=0, root=root, model=bytes(32), layouts=(layout,)))
+    place.registry.add(ReleaseRecord(name="r1", number=0, root=root, model=bytes(32), layouts=(layout,)))
     monkeypatch.chdir(place.root)
     return place
 

@@ -13,7 +13,7 @@ from zktrace.cli.app import run
 from zktrace.evidence import Evidence
 from zktrace.models import open_model, save_model
 from zktrace.registry.export import write_export
-from zktrace.registry.records import Revocation
+from zktrace.registry.records import RevocationRecord
 from zktrace.registry.workspace import Workspace
 
 made, here = test_trace.made, test_trace.here  # a workspace of four stations with a copy each
@@ -64,7 +64,7 @@ def test_evidence_is_made_again(here: Path, capsys: pytest.CaptureFixture[str], 
 def test_the_log_may_have_grown_meanwhile(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, before = lost(capsys, "trace", "../bravo.safetensors")
     home = Workspace.find()
-    home.registry.add(Revocation(station="delta", reason="left"))
+    home.registry.add(RevocationRecord(station="delta", reason="left"))
     assert run(["trace", "../alpha.safetensors"]) == 0
     capsys.readouterr()
     path, facts = rebuilt(capsys, str(place), "../bravo.safetensors")

@@ -11,7 +11,7 @@ import pytest
 from zktrace.cli.app import run
 from zktrace.credentials import SecretKey, by_name
 from zktrace.registry.log import Head
-from zktrace.registry.records import Dispatch, Release
+from zktrace.registry.records import DispatchRecord, ReleaseRecord
 from zktrace.registry.workspace import Workspace
 
 OFFER = "zkt-offer-v1:" + "00" * 32
@@ -122,9 +122,9 @@ def test_the_table_of_stations(inside: Path, capsys: pytest.CaptureFixture[str])
     assert " ".join(capsys.readouterr().out.split()) == head
     facts = enrol(capsys, "alpha")
     place = Workspace.open(inside)
-    place.registry.add(lambda ledger: Release.from_json(RELEASE | {"root": ledger.root.hex()}))
+    place.registry.add(lambda ledger: ReleaseRecord.from_json(RELEASE | {"root": ledger.root.hex()}))
     for _ in range(2):
-        place.registry.add(Dispatch(station="alpha", release="v1", copy=bytes(32)))
+        place.registry.add(DispatchRecord(station="alpha", release="v1", copy=bytes(32)))
     assert run(["stations"]) == 0
     head, row = capsys.readouterr().out.splitlines()
     assert len(head) == len(row)
@@ -153,7 +153,7 @@ def test_json_is_never_cut(inside: Path, capsys: pytest.CaptureFixture[str]) -> 
     """Long lines for people are shortened; what a program reads is whole."""
     layout = RELEASE["layouts"][0] | {"layers": list(range(1, 3500))}  # type: ignore[index,operator]
     Workspace.open(inside).registry.add(
-        lambda ledger: Release.from_json(RELEASE | {"layouts": [layout], "root": ledger.root.hex()})
+        lambda ledger: ReleaseRecord.from_json(RELEASE | {"layouts": [layout], "root": ledger.root.hex()})
     )
     assert run(["log", "prove", "1"]) == 0
     proof = capsys.readouterr().out

@@ -16,7 +16,7 @@ from zktrace.federation.flower.runfile import RunFile, parse_run_file, preset_to
 from zktrace.models import open_model
 from zktrace.readouts.identity import read_component
 from zktrace.readouts.runs import RunFacts
-from zktrace.registry.records import Revocation
+from zktrace.registry.records import RevocationRecord
 from zktrace.registry.roster import roster
 from zktrace.registry.workspace import Workspace
 
@@ -28,7 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A registry of four stations, one of them revoked, and a run of the other three."""
     root = tmp_path_factory.mktemp("roster")
     home = operator(root / "op", *NAMES)
-    home.registry.add(Revocation(station="aachen", reason="left"))
+    home.registry.add(RevocationRecord(station="aachen", reason="left"))
     (root / "tiny.toml").write_text(preset_toml(small.preset(rounds=1, clients=7, bits=16)))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -91,7 +91,7 @@ def test_a_station_that_is_revoked_later_stays_in_the_roster_of_its_run(
 ) -> None:
     home = Workspace.open(Path("op"))
     if home.registry.ledger().station("berlin").revoked is None:
-        home.registry.add(Revocation(station="berlin", reason="left too"))
+        home.registry.add(RevocationRecord(station="berlin", reason="left too"))
     assert run(["attribute", "run/model.safetensors", "--workspace", "op", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [each["station"] for each in facts["stations"]] == ["kiel", "munich", "berlin"]

@@ -13,7 +13,7 @@ import pytest
 from cli import test_trace
 from zktrace.cli.app import run
 from zktrace.registry.overview import budget_text
-from zktrace.registry.records import Revocation
+from zktrace.registry.records import RevocationRecord
 from zktrace.registry.workspace import Workspace
 
 made, here = test_trace.made, test_trace.here  # a workspace of four stations with a copy each
@@ -27,7 +27,7 @@ def asked(capsys: pytest.CaptureFixture[str], *command: str) -> dict[str, object
 
 def test_status_counts_what_is_on_record(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = Workspace.find()
-    home.registry.add(Revocation(station="delta", reason="left"))
+    home.registry.add(RevocationRecord(station="delta", reason="left"))
     assert run(["trace", "../bravo.safetensors"]) == 0
     assert run(["trace", "../unmarked.safetensors", "--budget", "1/500"]) == 4
     capsys.readouterr()

@@ -17,7 +17,7 @@ import pytest
 from safetensors import safe_open
 
 from dispatch.small import arrays, model_file, operator
-from zktrace.certificates.stages import Evidence, investigate
+from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import sums
 from zktrace.dispatch import dispatching
 from zktrace.dispatch.copies import CopySettings
@@ -28,7 +28,7 @@ from zktrace.errors import Error, InputError, MalformedFile, Refused
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import Revocation
+from zktrace.registry.records import RevocationRecord
 from zktrace.registry.workspace import Workspace
 
 NAMES = ("alpha", "beta", "gamma", "delta")
@@ -50,7 +50,7 @@ def named(place: Workspace, release: str, state: object) -> set[str]:
     code = place.code("weight")
     ledger = place.registry.ledger()
     rows = code.rows(range(len(ledger.by_row)))
-    evidence = Evidence(
+    evidence = Source(
         carrier="weight",
         values=reader_of(place, release, "weight").read(state),  # type: ignore[arg-type]
         biases=code.biases,
@@ -155,7 +155,7 @@ def test_a_file_that_is_not_ours_is_left_alone(place: Workspace, tmp_path: Path)
 
 def test_revoked_stations_get_nothing(place: Workspace) -> None:
     released(place)
-    place.registry.add(Revocation(station="beta", reason="left"))
+    place.registry.add(RevocationRecord(station="beta", reason="left"))
     with pytest.raises(Refused, match="beta is revoked"):
         list(dispatch(place, stations=["alpha", "beta"]))
     assert not place.registry.ledger().dispatches
@@ -167,7 +167,7 @@ def test_a_station_revoked_meanwhile_keeps_no_file(place: Workspace) -> None:
     released(place)
     making = dispatch(place)
     next(making)
-    place.registry.add(Revocation(station="beta", reason="left"))
+    place.registry.add(RevocationRecord(station="beta", reason="left"))
     with pytest.raises(Refused, match="revoked"):
         next(making)
     assert not place.copy_path("r1", "beta").exists()

@@ -8,7 +8,7 @@ from tracing.small import Federation
 from zktrace.evidence import Evidence, LoggedEntry
 from zktrace.primitives import merkle
 from zktrace.registry.log import Head
-from zktrace.registry.records import Entry, Record, Release, Verdict
+from zktrace.registry.records import Entry, Record, ReleaseRecord, VerdictRecord
 from zktrace.tracing import Case
 
 AT = "2026-01-31T12:00:00Z"
@@ -40,7 +40,7 @@ def sealed(
     log = list(records)
     if restate:
         verdict = log[places[-1]]
-        assert isinstance(verdict, Verdict)
+        assert isinstance(verdict, VerdictRecord)
         log[places[-1]] = replace(
             verdict,
             verdict=str(evidence.findings.verdict),
@@ -50,7 +50,7 @@ def sealed(
     log = rerooted(log)
     leaves = [merkle.leaf_hash(_data(each)) for each in log]
     head = head_of(log)
-    past = next((at for at in sorted(places) if isinstance(log[at], Release)), 0)
+    past = next((at for at in sorted(places) if isinstance(log[at], ReleaseRecord)), 0)
     entries = tuple(
         LoggedEntry(index=at, entry=_data(log[at]), path=tuple(merkle.inclusion_proof(leaves, at)))
         for at in sorted(places)
@@ -68,7 +68,7 @@ def rerooted(records: Sequence[Record]) -> list[Record]:
     """The same log, every release with the root of what stands before it."""
     log: list[Record] = []
     for each in records:
-        log.append(replace(each, root=head_of(log).root) if isinstance(each, Release) else each)
+        log.append(replace(each, root=head_of(log).root) if isinstance(each, ReleaseRecord) else each)
     return log
 
 

@@ -18,8 +18,13 @@ from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import Dispatch, Investigation, Release, planned
-from zktrace.registry.records import Verdict as VerdictRecord
+from zktrace.registry.records import (
+    DispatchRecord,
+    InvestigationRecord,
+    ReleaseRecord,
+    VerdictRecord,
+    planned,
+)
 from zktrace.tracing import Case, Readout, trace
 from zktrace.tracing.evidence import assemble
 
@@ -47,7 +52,7 @@ def reader(own: Federation, release: str, reference: np.ndarray | None = None) -
     )
 
 
-def released(own: Federation, shared: ModelState, reference: np.ndarray, name: str = "r2") -> Release:
+def released(own: Federation, shared: ModelState, reference: np.ndarray, name: str = "r2") -> ReleaseRecord:
     return own.add_release(name, model_digest(shared), [layout("weight", "informed", reference)])
 
 
@@ -89,7 +94,7 @@ def test_a_readout_within_the_rounding_of_a_float_sum_accuses_nobody(own: Federa
     shared = model(1)
     reference = reader(own, "r2").project(shared)
     released(own, shared, reference)
-    own.registry.add(Dispatch(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
+    own.registry.add(DispatchRecord(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
     values = 4e-10 * float(np.abs(reference).max()) * signs(own, 3)
     case = traced(own, shared, values, reference)
     assert case.names == ("station-3",)
@@ -109,7 +114,7 @@ def test_a_row_within_the_rounding_of_the_reference_accuses_nobody(own: Federati
     projected = reader(own, "r2").project(shared)
     reference = projected - 4e-10 * float(np.abs(projected).max()) * signs(own, 3)
     released(own, shared, reference)
-    own.registry.add(Dispatch(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
+    own.registry.add(DispatchRecord(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
     case = traced(own, shared, projected - reference, reference)
     assert case.names == ("station-3",)
     assert step_of(case, suspect=shared, shared=shared, export=exported(own)) == 7
@@ -123,7 +128,7 @@ def test_a_reference_made_for_the_suspect_is_found_by_an_earlier_head_or_the_sha
     projected = reader(own, "r2").project(stranger)
     reference = projected - 0.1 * signs(own, 3)
     released(own, shared, reference)
-    own.registry.add(Dispatch(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
+    own.registry.add(DispatchRecord(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
     case = traced(own, stranger, projected - reference, reference)
     assert case.names == ("station-3",)
     export = exported(own)
@@ -139,7 +144,7 @@ def test_honest_evidence_is_upheld_with_everything_given(own: Federation) -> Non
     shared = model(1)
     reference = reader(own, "r2").project(shared)
     released(own, shared, reference)
-    own.registry.add(Dispatch(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
+    own.registry.add(DispatchRecord(station="station-3", release="r2", copy=hashlib.sha256(b"copy").digest()))
     before = own.registry.head()
     directions = reader(own, "r2").directions.block(0, LENGTH)
     from zktrace.readouts.scales import centred, gather
@@ -208,7 +213,7 @@ def test_nobody_is_kept_for_a_later_look() -> None:
     values = own.copy_readout("weight", (0, 1), noise=0.05)
     readout, code, eps = own.readout("weight", values), own.code("weight"), Fraction(1, 1000)
     place = own.registry.add(
-        Investigation(
+        InvestigationRecord(
             suspect=hashlib.sha256(b"suspect").digest(),
             release="r1",
             carriers=("weight",),

@@ -24,10 +24,10 @@ from zktrace.registry.log import Head
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
-    Enrolment,
-    Release,
-    Setup,
-    Verdict,
+    EnrolmentRecord,
+    ReleaseRecord,
+    SetupRecord,
+    VerdictRecord,
     offer_digest,
     record_digest,
 )
@@ -71,7 +71,9 @@ def test_a_row_that_was_made_by_hand_has_no_place_in_the_file(own: Federation, c
 def test_a_nonce_that_the_operator_drew_is_not_the_stations(own: Federation, case: Case) -> None:
     """It tries nonces until the row fits, and logs the best: it cannot prove that the station asked so."""
     log = records_of(own)[: case.verdict_place + 1]
-    at = next(i for i, each in enumerate(log) if isinstance(each, Enrolment) and each.station == "station-2")
+    at = next(
+        i for i, each in enumerate(log) if isinstance(each, EnrolmentRecord) and each.station == "station-2"
+    )
     offer = own.requests["station-2"].offer
     drawn = seeded("the operator's best nonce")(32)
     copied = replace(own.requests["station-2"], nonce=drawn)  # with the proof of another nonce
@@ -151,14 +153,18 @@ def reserved_late(own: Federation, case: Case, kind: str) -> EvidenceRejected:
     """The case under a log in which the seed of station 2 or of the release was promised after its use."""
     log, places = records_of(own)[: case.verdict_place + 1], places_of(case)
     setup = log[0]
-    assert isinstance(setup, Setup)
-    at = next(place for place in places if isinstance(log[place], Enrolment if kind == PLACE else Release))
+    assert isinstance(setup, SetupRecord)
+    at = next(
+        place
+        for place in places
+        if isinstance(log[place], EnrolmentRecord if kind == PLACE else ReleaseRecord)
+    )
     tree = setup.places if kind == PLACE else setup.releases
     log[0] = replace(setup, **{f"{kind}s": replace(tree, count=1)})
     number = 2 if kind == PLACE else 1
     late = own.custody.reservation(kind, 1, 4)
     investigation, verdict = log[case.place], log[case.verdict_place]
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, VerdictRecord)
     log[at] = replace(log[at], number=1) if kind == RELEASE else log[at]
     log[case.place : case.verdict_place + 1] = [
         late,
@@ -166,7 +172,7 @@ def reserved_late(own: Federation, case: Case, kind: str) -> EvidenceRejected:
         replace(verdict, investigation=case.place + 1),
     ]
     asked = request(2, offer_digest(log[0], late if kind == PLACE else log[0]))
-    station = next(place for place in places if isinstance(log[place], Enrolment))
+    station = next(place for place in places if isinstance(log[place], EnrolmentRecord))
     log[station] = enrolment("station-2", 2, asked, bits=128)
     promise = promised(late, kind, own.custody.carriers)
     opened = own.custody.opened(promise, "weight", number)

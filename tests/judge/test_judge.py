@@ -22,12 +22,12 @@ from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
     RELEASE,
     CarrierCode,
-    Dispatch,
-    Enrolment,
-    Investigation,
+    DispatchRecord,
+    EnrolmentRecord,
+    InvestigationRecord,
     Record,
-    Release,
-    Setup,
+    ReleaseRecord,
+    SetupRecord,
     planned,
 )
 from zktrace.tracing import Case
@@ -113,7 +113,7 @@ def test_what_was_not_given_is_listed_as_not_checked(own: Federation, case: Case
 
 def test_an_exported_registry_is_recounted() -> None:
     own = federation()
-    own.registry.add(Dispatch(station="station-2", release="r1", copy=bytes(32)))
+    own.registry.add(DispatchRecord(station="station-2", release="r1", copy=bytes(32)))
     case = own.trace((2,))
     old = own.registry.head()
     own.trace((3,))
@@ -158,7 +158,7 @@ def test_a_readout_is_read_again_from_the_suspect(own: Federation, case: Case) -
     log = records_of(own)
     places = places_of(case)
     investigation = log[case.place]
-    assert isinstance(investigation, Investigation)
+    assert isinstance(investigation, InvestigationRecord)
     log[case.place] = replace(investigation, suspect=model_digest(state))
     data, head, _ = sealed(evidence, log, places)
     # whatever it scores, the readout is the suspect's: the next step is reached
@@ -285,14 +285,14 @@ def of_kind(own: Federation, kind: type[Record], name: str | None = None) -> tup
 
 
 def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> None:
-    at_setup, setup = of_kind(own, Setup)
-    at_release, release = of_kind(own, Release)
-    at_enrolment, enrolment = of_kind(own, Enrolment, "station-2")
+    at_setup, setup = of_kind(own, SetupRecord)
+    at_release, release = of_kind(own, ReleaseRecord)
+    at_enrolment, enrolment = of_kind(own, EnrolmentRecord, "station-2")
     investigation = records_of(own)[case.place]
-    assert isinstance(setup, Setup)
-    assert isinstance(release, Release)
-    assert isinstance(enrolment, Enrolment)
-    assert isinstance(investigation, Investigation)
+    assert isinstance(setup, SetupRecord)
+    assert isinstance(release, ReleaseRecord)
+    assert isinstance(enrolment, EnrolmentRecord)
+    assert isinstance(investigation, InvestigationRecord)
     code, layout = setup.carriers[0], release.layouts[0]
     tall = CarrierCode(carrier="weight", length=256, colluders=2, biases=code.biases)
     wrong: list[tuple[int, Record, int]] = [
@@ -335,8 +335,8 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
 def test_an_order_that_cannot_be_is_rejected_at_step_4(own: Federation, case: Case) -> None:
     log = records_of(own)[: case.verdict_place + 1]
     setup, enrolment, release = (
-        of_kind(own, Setup)[0],
-        of_kind(own, Enrolment, "station-2")[0],
+        of_kind(own, SetupRecord)[0],
+        of_kind(own, EnrolmentRecord, "station-2")[0],
         case.place - 1,
     )
     kept = {log[at]: at for at in (setup, enrolment, release, case.place, case.verdict_place)}
@@ -358,7 +358,7 @@ def test_a_number_of_recipients_that_was_not_enrolled_needs_the_export_to_be_see
     fewer = federation(stations=4)
     case = fewer.trace((2,))
     log = records_of(fewer)
-    more = [*log[:5], of_kind(own, Enrolment, "station-4")[1], *log[5:]]
+    more = [*log[:5], of_kind(own, EnrolmentRecord, "station-4")[1], *log[5:]]
     verdict = replace(more[-1], investigation=case.place + 1)  # type: ignore[type-var]
     places = [0, 3, case.place, case.place + 1, case.place + 2]
     data, head, forged = sealed(case.evidence, [*more[:-1], verdict], places)
@@ -426,7 +426,7 @@ def test_an_innocent_with_its_true_score_is_not_named(own: Federation, case: Cas
         findings=replace(case.evidence.findings, stages=stages),
     )
     log = records_of(own)[: case.verdict_place + 1]
-    places = [0, of_kind(own, Enrolment, "station-4")[0], *places_of(case)[2:]]
+    places = [0, of_kind(own, EnrolmentRecord, "station-4")[0], *places_of(case)[2:]]
     data, head, _ = sealed(forged, log, places)
     error = rejected(data, head)
     assert error.step == 7

@@ -16,7 +16,7 @@ from zktrace.judge import Policy, judge
 from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import Investigation, Layout, Look, Release, planned
+from zktrace.registry.records import InvestigationRecord, Layout, Look, ReleaseRecord, planned
 from zktrace.tracing import Attempt, Case, Readout, trace
 
 EASY = Policy(min_length=64)
@@ -89,7 +89,7 @@ def test_an_aligned_look_is_upheld_at_its_share(own: Federation, case: Case) -> 
 def relogged(own: Federation, case: Case, looks: Sequence[Look], claims: Sequence[LookClaim]) -> int:
     log = records_of(own)[: case.verdict_place + 1]
     investigation = log[case.place]
-    assert isinstance(investigation, Investigation)
+    assert isinstance(investigation, InvestigationRecord)
     log[case.place] = replace(investigation, looks=tuple(looks))
     evidence = replace(case.evidence, findings=replace(case.evidence.findings, looks=tuple(claims)))
     data, head, _ = sealed(evidence, log, places_of(case))
@@ -192,7 +192,7 @@ def test_scores_that_read_otherwise_are_rejected() -> None:
     other = scores + 0.5 * np.random.default_rng(0).standard_normal(scores.shape)
     log = records_of(own)[: case.verdict_place + 1]
     investigation = log[case.place]
-    assert isinstance(investigation, Investigation)
+    assert isinstance(investigation, InvestigationRecord)
     log[case.place] = replace(investigation, suspect=scores_digest(other))
     data, head, _ = sealed(case.evidence, log, places_of(case))
     assert step_of(data, head, scores=other) == 5
@@ -206,9 +206,9 @@ def test_a_reference_of_another_size_is_rejected() -> None:
         forged = replace(case.evidence, carriers=(replace(opening, reference=reference),))
         assert step_of(forged.to_bytes(), own.registry.head()) == 3
     log = records_of(own)[: case.verdict_place + 1]
-    at = next(i for i, each in enumerate(log) if isinstance(each, Release) and each.name == "r2")
+    at = next(i for i, each in enumerate(log) if isinstance(each, ReleaseRecord) and each.name == "r2")
     release = log[at]
-    assert isinstance(release, Release)
+    assert isinstance(release, ReleaseRecord)
     log[at] = replace(release, layouts=(replace(release.layouts[0], dimension=CLASSES + 1),))
     data, head, _ = sealed(case.evidence, log, places_of(case))
     assert step_of(data, head) == 4

@@ -14,7 +14,7 @@ from zktrace.judge import Judgement, Policy, judge
 from zktrace.judge.readers import Project, Wanted, light_readers
 from zktrace.models import ModelState, model_digest
 from zktrace.registry.log import Head
-from zktrace.registry.records import Investigation, Release
+from zktrace.registry.records import InvestigationRecord, ReleaseRecord
 from zktrace.tracing import Case
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Bench:
         self.reference = own.references["feature"]
         self.suspect = saying(said(case.evidence.carriers[0].values(), self.reference))
         self.shared = saying(self.reference if shared is None else shared)
-        release, investigation = the(own, case, Release), the(own, case, Investigation)
+        release, investigation = the(own, case, ReleaseRecord), the(own, case, InvestigationRecord)
         layout = replace(release.layouts[0], probes=model_digest(PROBES))
         self.data, self.head, _ = relogged(
             own,
@@ -112,7 +112,7 @@ def test_a_row_within_that_difference_accuses_nobody() -> None:
     case = own.investigate([own.readout("feature", faint)])
     assert case.names == ("station-2",)
     shared = saying(own.references["feature"] + faint)
-    release, investigation = the(own, case, Release), the(own, case, Investigation)
+    release, investigation = the(own, case, ReleaseRecord), the(own, case, InvestigationRecord)
     layout = replace(release.layouts[0], probes=model_digest(PROBES))
     data, head, _ = relogged(
         own,
@@ -130,14 +130,14 @@ def test_an_aligned_feature_look_is_not_recomputed() -> None:
     from judge.test_looks import mapped
 
     own, case = mapped()
-    release = the(own, case, Release)
+    release = the(own, case, ReleaseRecord)
     suspect = saying(np.zeros(192))
     layouts = tuple(replace(each, probes=model_digest(PROBES)) for each in release.layouts)
     data, head, _ = relogged(
         own,
         case,
         replace(release, layouts=layouts),
-        replace(the(own, case, Investigation), suspect=model_digest(suspect)),
+        replace(the(own, case, InvestigationRecord), suspect=model_digest(suspect)),
     )
     found = judge(data, head=head, policy=EASY, suspect=suspect, **NETWORK)  # type: ignore[arg-type]
     assert any("aligning it takes images" in fact for fact in found.unchecked)

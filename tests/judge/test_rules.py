@@ -20,12 +20,20 @@ from zktrace.codes import soft
 from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
 from zktrace.evidence import Evidence, Findings, LookClaim, Naming, SeedOpening, Stage
 from zktrace.judge import STEPS, Policy, judge
-from zktrace.judge.scoring import Look, look, own_certificate
+from zktrace.judge.scoring import StageScore, look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import PLACE, Dispatch, Enrolment, Investigation, Release, Setup, planned
-from zktrace.registry.records import Verdict as VerdictRecord
+from zktrace.registry.records import (
+    PLACE,
+    DispatchRecord,
+    EnrolmentRecord,
+    InvestigationRecord,
+    ReleaseRecord,
+    SetupRecord,
+    VerdictRecord,
+    planned,
+)
 from zktrace.tracing import Case
 
 SPEC = Path(__file__).parents[2] / "docs" / "spec" / "evidence.md"
@@ -43,7 +51,7 @@ def rules() -> list[str]:
 @cache
 def honest() -> tuple[Federation, Case]:
     own = federation()
-    own.registry.add(Dispatch(station="station-2", release="r1", copy=bytes(32)))
+    own.registry.add(DispatchRecord(station="station-2", release="r1", copy=bytes(32)))
     return own, own.trace((2,))
 
 
@@ -87,7 +95,7 @@ def export() -> list[bytes]:
 
 
 def another_codeword() -> Broken:
-    return log(record(Enrolment, codeword=bytes(16)))
+    return log(record(EnrolmentRecord, codeword=bytes(16)))
 
 
 def other_order() -> Broken:
@@ -120,7 +128,7 @@ def hidden_row() -> Broken:
         own,
         case,
         replace(own.release, layouts=(layout,)),
-        replace(the(own, case, Investigation), suspect=model_digest(suspect)),
+        replace(the(own, case, InvestigationRecord), suspect=model_digest(suspect)),
     )
     return data, head, {"suspect": suspect, "probes": [PROBES], "readers": readers}
 
@@ -167,11 +175,11 @@ def below_the_threshold() -> Broken:
     values = case.evidence.carriers[0].values()
     weak = 0.1 * values + np.random.default_rng(5).standard_normal(len(values))
     found = soft(weak, own.code("weight").biases)
-    score = Look(coefficients=found).score(own.row("weight", 2))
+    score = StageScore(coefficients=found).score(own.row("weight", 2))
     claims = (replace(case.evidence.findings.carriers[0], readout=readout_digest(weak)),)
     naming = (replace(case.evidence.findings.stages[0].named[0], score=score),)
     own_one = own_certificate(
-        Look(coefficients=found),
+        StageScore(coefficients=found),
         recipients=6,
         level=case.evidence.findings.level,
         stage=1,
@@ -191,7 +199,7 @@ def overspent() -> Broken:
     """An investigation that spends more than the setup allows all of them: no ledger would take it."""
     own = federation(budget=Fraction(1, 2000))
     case = own.trace((2,), budget=Fraction(1, 2000))
-    spent = replace(the(own, case, Investigation), budget=Fraction(1, 1000))
+    spent = replace(the(own, case, InvestigationRecord), budget=Fraction(1, 1000))
     forged = replace(case.evidence, findings=restated_level(own, case, Fraction(1, 1000)))
     data, head, _ = relogged(own, case, spent, evidence=forged)
     return data, head, {}
@@ -243,7 +251,7 @@ def two_by_the_paper() -> Broken:
 
 
 def unpaid() -> Broken:
-    return log(record(Investigation, budget=Fraction(0)))
+    return log(record(InvestigationRecord, budget=Fraction(0)))
 
 
 def scores_for_a_suspect() -> Broken:
@@ -272,12 +280,12 @@ def with_entry(place: int) -> Broken:
 
 
 def coded(**changes: object) -> object:
-    setup = the(*honest(), Setup)
+    setup = the(*honest(), SetupRecord)
     return replace(setup, carriers=(replace(setup.carriers[0], **changes),))  # type: ignore[arg-type]
 
 
 def laid_out(**changes: object) -> object:
-    release = the(*honest(), Release)
+    release = the(*honest(), ReleaseRecord)
     return replace(release, layouts=(replace(release.layouts[0], **changes),))  # type: ignore[arg-type]
 
 
@@ -313,7 +321,7 @@ def after_an_unpaid_look() -> Broken:
     """A paid investigation that comes after one without a budget."""
     own, case = honest()
     entries = records_of(own)[: case.verdict_place + 1]
-    free = replace(the(own, case, Investigation), budget=Fraction(0))
+    free = replace(the(own, case, InvestigationRecord), budget=Fraction(0))
     verdict = replace(entries[-1], investigation=case.place + 1)  # type: ignore[call-arg]
     forged = [*entries[: case.place], free, entries[case.place], verdict]
     places = [each + (each >= case.place) for each in places_of(case)]
@@ -334,7 +342,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: file(export=[b"x"] * file()[1].size),
     ),
     "2.2": (lambda: file(with_path(bytes(32))),),
-    "2.3": (lambda: with_entry(4), lambda: log(record(Investigation, looks=()))),
+    "2.3": (lambda: with_entry(4), lambda: log(record(InvestigationRecord, looks=()))),
     "2.4": (
         lambda: file(export=export(), before=file()[1]),
         lambda: file(export=export(), before=Head(size=3, root=bytes(32))),
@@ -342,9 +350,9 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
     ),
     "3.1": (another_codeword,),
     "3.2": (
-        lambda: log(record(Enrolment, nonce=bytes(32))),
-        lambda: log(record(Enrolment, request=bytes(32))),
-        lambda: log(record(Setup, budget=Fraction(1, 3))),
+        lambda: log(record(EnrolmentRecord, nonce=bytes(32))),
+        lambda: log(record(EnrolmentRecord, request=bytes(32))),
+        lambda: log(record(SetupRecord, budget=Fraction(1, 3))),
         lambda: file(accused(request=b"")),
     ),
     "3.3": (
@@ -353,7 +361,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
     ),
     "3.4": (lambda: file(opened("weight", 3)), lambda: file(opened("weight", 2, seed=bytes(32)))),
     "3.5": (
-        lambda: log(record(Release, number=1)),
+        lambda: log(record(ReleaseRecord, number=1)),
         lambda: file(replace(honest()[1].evidence, past=())),
     ),
     "3.6": (
@@ -365,28 +373,30 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: log(coded(length=256)),
     ),
     "4.1": (
-        lambda: log(record(Enrolment, station="<b>"), evidence=renamed(honest()[1], {"station-2": "<b>"})),
-        lambda: log(record(Release, name="r 1")),
+        lambda: log(
+            record(EnrolmentRecord, station="<b>"), evidence=renamed(honest()[1], {"station-2": "<b>"})
+        ),
+        lambda: log(record(ReleaseRecord, name="r 1")),
     ),
     "4.2": (other_order, lambda: log(record(VerdictRecord, investigation=2))),
     "4.3": (
-        lambda: log(record(Investigation, recipients=2)),
-        lambda: log(record(Investigation, recipients=99)),
+        lambda: log(record(InvestigationRecord, recipients=2)),
+        lambda: log(record(InvestigationRecord, recipients=99)),
     ),
     "4.4": (
         lambda: log(evidence=findings(looks=honest()[1].evidence.findings.looks * 2)),
         lambda: log(
-            record(Investigation, looks=planned(("weight", "feature")), carriers=("weight", "feature"))
+            record(InvestigationRecord, looks=planned(("weight", "feature")), carriers=("weight", "feature"))
         ),
     ),
     "4.5": (
-        lambda: log(record(Investigation, release="r7")),
-        lambda: log(record(Investigation, rule="paper")),
+        lambda: log(record(InvestigationRecord, release="r7")),
+        lambda: log(record(InvestigationRecord, rule="paper")),
     ),
     "4.6": (lambda: log(laid_out(profile="paper")),),
     "4.7": (lambda: log(evidence=findings(level=Fraction(1, 7))),),
     "4.8": (
-        lambda: recounted(record(Investigation, recipients=4)),
+        lambda: recounted(record(InvestigationRecord, recipients=4)),
         unsent,
         after_an_unpaid_look,
     ),

@@ -10,7 +10,7 @@ from tracing.small import Federation, federation
 from zktrace.errors import EvidenceRejected
 from zktrace.judge import Policy, judge
 from zktrace.registry.log import Head
-from zktrace.registry.records import Dispatch
+from zktrace.registry.records import DispatchRecord
 from zktrace.tracing import Case
 
 LOOK = Fraction(1, 100)
@@ -20,7 +20,7 @@ LENIENT = Policy(min_length=64, max_total_budget=Fraction(999, 1000))
 @pytest.fixture(scope="module")
 def own() -> Federation:
     own = federation(budget=Fraction(99, 100))
-    own.registry.add(Dispatch(station="station-2", release="r1", copy=bytes(32)))
+    own.registry.add(DispatchRecord(station="station-2", release="r1", copy=bytes(32)))
     return own
 
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from learning.synthetic import narrow, same, task, taught
-from zktrace.certificates.stages import Evidence, investigate
+from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
 from zktrace.learning.aggregation import fedavg
@@ -62,7 +62,7 @@ def copy(row: int) -> dict[str, np.ndarray]:
 
 def named(state: Any) -> set[int]:
     rows = CODE.rows(range(6))
-    evidence = Evidence(
+    evidence = Source(
         carrier="feature",
         values=informed().read(state),
         biases=CODE.biases,

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from zktrace.certificates.stages import Evidence, investigate
+from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
 from zktrace.marking.weight import WeightWriter, with_scales
@@ -86,7 +86,7 @@ def test_copies_are_traced_alone_and_averaged() -> None:
     def named(*who: int) -> set[int]:
         mean = np.mean([gather(copies[i]) for i in who], axis=0)
         values = reader(model, 256).read(with_scales(model, mean))
-        evidence = Evidence(
+        evidence = Source(
             carrier="weight",
             values=values,
             biases=code.biases,

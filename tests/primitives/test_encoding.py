@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zktrace.errors import MalformedKey
-from zktrace.primitives.encoding import Reader, field, fields, short
+from zktrace.primitives.encoding import ByteReader, field, fields, short
 from zktrace.primitives.shake import Shake
 
 PARTS = st.lists(st.binary(max_size=6), max_size=4)
@@ -24,7 +24,7 @@ def test_a_field_is_its_length_and_its_bytes() -> None:
 
 @given(PARTS)
 def test_the_reader_takes_apart_what_short_put_together(parts: list[bytes]) -> None:
-    reader = Reader(b"MAGIC" + b"".join(map(short, parts)), what="thing", error=MalformedKey)
+    reader = ByteReader(b"MAGIC" + b"".join(map(short, parts)), what="thing", error=MalformedKey)
     reader.expect(b"MAGIC")
     assert [reader.short("part") for _ in parts] == parts
     reader.finish()
@@ -32,9 +32,9 @@ def test_the_reader_takes_apart_what_short_put_together(parts: list[bytes]) -> N
 
 def test_the_reader_says_what_is_missing_and_what_is_too_much() -> None:
     with pytest.raises(MalformedKey, match=r"thing: ends inside the seed \(2 bytes left of 3\)"):
-        Reader(b"ab", what="thing", error=MalformedKey).take(3, "the seed")
+        ByteReader(b"ab", what="thing", error=MalformedKey).take(3, "the seed")
     with pytest.raises(MalformedKey, match="thing: 2 bytes after the end"):
-        Reader(b"ab", what="thing", error=MalformedKey).finish()
+        ByteReader(b"ab", what="thing", error=MalformedKey).finish()
 
 
 @given(PARTS, st.integers(0, 300))

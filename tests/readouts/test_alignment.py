@@ -14,7 +14,7 @@ from attacks.lived import apart, features, lived
 from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
 from zktrace.attacks.scales import batch_norms, noise_scales, prune_scales, quantise_all
-from zktrace.certificates.stages import Evidence, investigate
+from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
 from zktrace.marking.weight import WeightWriter
@@ -54,7 +54,7 @@ def read(state: State, depth: int = 18) -> NDArray[np.float64]:
 
 
 def named(state: State, depth: int = 18) -> set[int]:
-    evidence = Evidence(
+    evidence = Source(
         carrier="weight",
         values=read(state, depth),
         biases=CODE.biases,

@@ -12,14 +12,14 @@ from zktrace.registry.enrolling import enrol
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.records import (
     PLACE,
-    Dispatch,
-    Investigation,
+    DispatchRecord,
+    InvestigationRecord,
     Layout,
     Record,
-    Release,
-    Revocation,
-    Setup,
-    Verdict,
+    ReleaseRecord,
+    RevocationRecord,
+    SetupRecord,
+    VerdictRecord,
     planned,
 )
 from zktrace.registry.registry import Registry
@@ -49,7 +49,7 @@ def request(label: str, offer: bytes) -> Request:
 
 
 @cache
-def setup(places: int = 8) -> Setup:
+def setup(places: int = 8) -> SetupRecord:
     return CUSTODY.setup(title="a federation", budget=BUDGET, places=places, releases=4)
 
 
@@ -66,9 +66,9 @@ def layout(carrier: str) -> Layout:
 
 def release(
     ledger: Ledger, name: str = "v1", carriers: tuple[str, ...] = ("weight",), **changed: object
-) -> Release:
+) -> ReleaseRecord:
     """The release that may come next."""
-    made = Release(
+    made = ReleaseRecord(
         name=name,
         number=len(ledger.releases),
         root=ledger.root,
@@ -78,12 +78,12 @@ def release(
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
-def dispatch(station: str, release: str = "v1") -> Dispatch:
-    return Dispatch(station=station, release=release, copy=bytes(32))
+def dispatch(station: str, release: str = "v1") -> DispatchRecord:
+    return DispatchRecord(station=station, release=release, copy=bytes(32))
 
 
-def revocation(station: str) -> Revocation:
-    return Revocation(station=station, reason="it left")
+def revocation(station: str) -> RevocationRecord:
+    return RevocationRecord(station=station, reason="it left")
 
 
 def investigation(
@@ -92,8 +92,8 @@ def investigation(
     *,
     release: str = "v1",
     carriers: tuple[str, ...] = ("weight",),
-) -> Investigation:
-    return Investigation(
+) -> InvestigationRecord:
+    return InvestigationRecord(
         suspect=bytes(32),
         release=release,
         carriers=carriers,
@@ -104,8 +104,10 @@ def investigation(
     )
 
 
-def verdict(index: int, word: str = "certified-attribute", named: tuple[str, ...] = ("alpha",)) -> Verdict:
-    return Verdict(investigation=index, verdict=word, named=named, findings=bytes(32))
+def verdict(
+    index: int, word: str = "certified-attribute", named: tuple[str, ...] = ("alpha",)
+) -> VerdictRecord:
+    return VerdictRecord(investigation=index, verdict=word, named=named, findings=bytes(32))
 
 
 def add_station(registry: Registry, name: str, key: str | None = None) -> int:

@@ -12,7 +12,7 @@ from zktrace.derivation.promises import bias_commitment
 from zktrace.errors import InputError, MalformedFile, Rejected
 from zktrace.registry.custody import CodeShape, Custody, default_shape
 from zktrace.registry.readouts import read_readout, readout_bytes, readout_digest
-from zktrace.registry.records import PLACE, RELEASE, Setup
+from zktrace.registry.records import PLACE, RELEASE, SetupRecord
 
 OTHER = Custody(key=CodeKey(secret=bytes(32)), shapes=SHAPES)
 
@@ -27,7 +27,7 @@ def test_the_setup_commits_to_every_seed() -> None:
         assert code.biases == bias_commitment(CUSTODY.code(shape.carrier, ()).bias_seed, shape.carrier)
     assert found.places == CUSTODY.tree(PLACE, 0, 8)
     assert found.releases == CUSTODY.tree(RELEASE, 0, 4)
-    assert Setup.from_json(found.as_json()) == found
+    assert SetupRecord.from_json(found.as_json()) == found
 
 
 def test_custody_of_a_registry_needs_its_key() -> None:

@@ -21,7 +21,15 @@ from zktrace.errors import Refused
 from zktrace.primitives import merkle
 from zktrace.registry.enrolling import enrolment as enrolment_of
 from zktrace.registry.ledger import CERTIFIED, VERDICTS, Ledger, claim_of, look_alike
-from zktrace.registry.records import PLACE, RELEASE, Enrolment, Entry, Record, offer_digest, record_digest
+from zktrace.registry.records import (
+    PLACE,
+    RELEASE,
+    EnrolmentRecord,
+    Entry,
+    Record,
+    offer_digest,
+    record_digest,
+)
 
 AT = "2026-01-31T12:00:00Z"
 
@@ -29,7 +37,7 @@ AT = "2026-01-31T12:00:00Z"
 OFFER = record_digest(setup())
 
 
-def enrolment(name: str, row: int, key: str | None = None) -> Enrolment:
+def enrolment(name: str, row: int, key: str | None = None) -> EnrolmentRecord:
     return enrolment_of(name, row, request(key or name, OFFER), bits=setup().identity_bits)
 
 

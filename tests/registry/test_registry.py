@@ -17,7 +17,7 @@ from zktrace.errors import Error, InputError, InvalidLog, InvalidProof, Malforme
 from zktrace.primitives import merkle
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Extension, Head, Inclusion, ProvenEntry, verify_consistency
-from zktrace.registry.records import Entry, Record, Revocation
+from zktrace.registry.records import Entry, Record, RevocationRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.contract import Transaction
 from zktrace.registry.stores.memory import MemoryStore
@@ -91,7 +91,7 @@ def test_what_is_refused_leaves_no_trace(opener: Opener) -> None:
 def test_a_record_that_could_not_be_read_again_is_not_written(text: str) -> None:
     registry = fill(Registry(MemoryStore()))
     with pytest.raises(InputError):
-        registry.add(Revocation(station="alpha", reason=text))
+        registry.add(RevocationRecord(station="alpha", reason=text))
     assert registry.verify() == registry.head()
     assert registry.head().size == len(ENTRIES)
 

@@ -58,7 +58,7 @@ from zktrace.readouts.scores import scores_digest
 from zktrace.registry.custody import CodeShape, Custody
 from zktrace.registry.enrolling import enrol
 from zktrace.registry.export import write_export
-from zktrace.registry.records import PLACE, Layout, Release, Revocation
+from zktrace.registry.records import PLACE, Layout, ReleaseRecord, RevocationRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request, offer_text
 from zktrace.registry.stores.memory import MemoryStore
@@ -121,7 +121,7 @@ def light(out: Path) -> None:
         save_model(folder / "shared.safetensors", scales())
         make_release(home, folder / "shared.safetensors", carriers=("weight",), name="r1")
     copies = {each.station: open_model(each.path) for each in dispatch(home)}
-    home.registry.add(Revocation(station="bravo", reason="it left"))
+    home.registry.add(RevocationRecord(station="bravo", reason="it left"))
     write(out.parent / "heads" / "before.txt", f"{home.registry.head().to_text()}\n")
     shared = release_folder(home, "r1").shared()
     suspects = out.parent / "suspects"
@@ -270,7 +270,7 @@ def paper(out: Path) -> None:
         probes=bytes(32),
     )
     model = hashlib.sha256(b"a shared model").digest()
-    log.add(Release(name="r1", number=0, root=log.ledger().root, model=model, layouts=(layout,)))
+    log.add(ReleaseRecord(name="r1", number=0, root=log.ledger().root, model=model, layouts=(layout,)))
     bits = unpack(custody.code("weight", log.ledger().claims).rows([2]), 256)[0].astype(np.float64)
     values = 2 * bits - 1 + 0.3 * np.random.default_rng(1).standard_normal(256)
     case = trace(

@@ -32,7 +32,7 @@ from zktrace.readouts.runs import RunFacts
 from zktrace.readouts.scores import read_matrix
 from zktrace.registry.export import read_export
 from zktrace.registry.log import Extension, Head, ProvenEntry
-from zktrace.registry.records import KINDS, Enrolment
+from zktrace.registry.records import KINDS, EnrolmentRecord
 from zktrace.registry.requests import Request, read_offer
 from zktrace.registry.workspace import Workspace
 from zktrace.report.training import read_run
@@ -214,7 +214,7 @@ def test_proofs(name: str) -> None:
 @pytest.mark.parametrize("station", ["alpha", "bravo", "carol"])
 def test_requests_are_those_on_record(station: str) -> None:
     entries, _ = read_export(SAMPLES / "registry" / "export")
-    enrolments = [each.record for each in entries if isinstance(each.record, Enrolment)]
+    enrolments = [each.record for each in entries if isinstance(each.record, EnrolmentRecord)]
     (record,) = (each for each in enrolments if each.station == station)
     request = Request.from_bytes((LIGHT / "requests" / f"{station}.json").read_bytes())
     assert request.digest() == record.request

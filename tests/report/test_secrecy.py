@@ -18,10 +18,10 @@ import pytest
 from tracing.small import Federation, federation
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.report.case import case_html
+from zktrace.report.facts import case_facts
 from zktrace.report.tracing import report_of
+from zktrace.report.words import SCORES_ARE_SECRETS, explain
 from zktrace.tracing import Case, Lead
-from zktrace.tracing.facts import case_facts
-from zktrace.tracing.words import SCORES_ARE_SECRETS, explain
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
 from zktrace.models import open_model, save_model
 from zktrace.studies.binomial import greatest, interval
-from zktrace.studies.innocents import Count, Desk, InnocentsTrial, cases, perform
-from zktrace.studies.leaks import LEAKS, Leak, Marks
+from zktrace.studies.innocents import Desk, InnocentsTrial, Tally, cases, perform
+from zktrace.studies.leaks import LEAKS, CoalitionMark, Leak
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.tables import innocents_table
 from zktrace.tracing import Attempt, Case, Readout
@@ -183,7 +183,7 @@ def test_a_mark_is_made_of_the_members_rows_alone() -> None:
 
     def values(leak: Leak, members: tuple[int, ...]) -> Any:
         rng = np.random.default_rng(2)
-        marks = Marks(leak=leak, members=members, codes={"weight": code}, strength=2.0, rng=rng)
+        marks = CoalitionMark(leak=leak, members=members, codes={"weight": code}, strength=2.0, rng=rng)
         attempt = marks.attempt(Attempt(carrier="weight", alignment="channels", read=lambda: found))
         return (marks.readout(found).values - noise, attempt.read().values - noise)
 
@@ -248,8 +248,8 @@ def test_only_stations_that_are_no_colluders_count(shared: Path, noised: Path, d
     level = Fraction(1, 1000)
     found = list(cases(desk, suspect, readings, leak="one copy", level=level, name="x"))
 
-    def counted(members: Iterator[tuple[str, ...]]) -> Count:
-        count = Count(level=level)
+    def counted(members: Iterator[tuple[str, ...]]) -> Tally:
+        count = Tally(level=level)
         for (case, _), who in zip(found, members, strict=True):
             count.take(case, who)
         return count

@@ -16,7 +16,7 @@ from zktrace.credentials import PublicKey, SecretKey
 from zktrace.registry.custody import CodeShape, Custody
 from zktrace.registry.enrolling import enrolment
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import PLACE, Layout, Release
+from zktrace.registry.records import PLACE, Layout, ReleaseRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 from zktrace.registry.stores.memory import MemoryStore
@@ -56,7 +56,7 @@ class Federation:
 
     registry: Registry
     custody: Custody
-    release: Release
+    release: ReleaseRecord
     references: dict[str, Floats]
     requests: dict[str, Request]
 
@@ -82,10 +82,10 @@ class Federation:
         )
         return self.custody.direction_seed(carrier, number, root)
 
-    def add_release(self, name: str, model: bytes, layouts: Sequence[Layout]) -> Release:
+    def add_release(self, name: str, model: bytes, layouts: Sequence[Layout]) -> ReleaseRecord:
         """Put the next release on record."""
         ledger = self.registry.ledger()
-        made = Release(
+        made = ReleaseRecord(
             name=name, number=len(ledger.releases), root=ledger.root, model=model, layouts=tuple(layouts)
         )
         self.registry.add(made)

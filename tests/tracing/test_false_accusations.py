@@ -20,7 +20,7 @@ from zktrace.certificates import adjudicate
 from zktrace.certificates.adjudicate import Rule, Verdict
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.evidence.findings import CERTIFIED
-from zktrace.registry.records import Verdict as VerdictRecord
+from zktrace.registry.records import VerdictRecord
 from zktrace.tracing import Attempt, Case, trace
 from zktrace.tracing.readout import Readout
 from zktrace.tracing.score import score
@@ -270,7 +270,7 @@ def namings(rule: Rule, values: NDArray[np.float64], trials: int, seed: int) -> 
     for _ in range(trials):
         found = score([readout], [code(rng)], recipients=RECIPIENTS, level=LEVEL, rule=rule, certify=True)
         wrong += found.verdict in CERTIFIED
-        assert (found.verdict in CERTIFIED) == bool(found.looks)
+        assert (found.verdict in CERTIFIED) == bool(found.stages)
     return wrong
 
 
@@ -301,5 +301,5 @@ def test_without_certificates_nobody_is_ever_named() -> None:
         found = score(
             [readout], [code(rng)], recipients=RECIPIENTS, level=LEVEL, rule="certified", certify=False
         )
-        assert found.looks == ()
+        assert found.stages == ()
         assert found.verdict in (Verdict.LEAD, Verdict.NOTHING)

@@ -10,9 +10,9 @@ from tracing.small import SUSPECT, Federation, federation
 from zktrace.carriers import ALIGNMENTS
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, MalformedFile
-from zktrace.registry.records import Investigation, Look, planned
+from zktrace.registry.records import InvestigationRecord, Look, planned
+from zktrace.report.words import explain
 from zktrace.tracing import Attempt, Case, Readout, trace
-from zktrace.tracing.words import explain
 
 BUDGET = Fraction(1, 1000)
 
@@ -70,7 +70,7 @@ def test_the_split_is_fixed_and_adds_up_to_the_budget() -> None:
 
 
 def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
-    good = Investigation(
+    good = InvestigationRecord(
         suspect=SUSPECT,
         release="r1",
         carriers=("weight", "feature"),
@@ -79,7 +79,7 @@ def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
         recipients=3,
         looks=planned(("weight", "feature"), [("channels", "weight")]),
     )
-    assert Investigation.from_json(good.as_json()) == good
+    assert InvestigationRecord.from_json(good.as_json()) == good
     half = Fraction(1, 2)
     wrong: list[list[Look]] = [
         [],
@@ -99,7 +99,7 @@ def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
     for looks in wrong:
         body = good.as_json() | {"looks": [each.as_json() for each in looks]}
         with pytest.raises(MalformedFile):
-            Investigation.from_json(body)
+            InvestigationRecord.from_json(body)
     assert set(ALIGNMENTS) == {"identity", "channels", "procrustes", "ridge"}
 
 
@@ -131,7 +131,9 @@ def test_a_disguise_is_seen_through_at_its_own_share(own: Federation) -> None:
     assert case.verdict == Verdict.ATTRIBUTE
     assert case.look == Look(alignment="channels", carriers=("weight",), share=Fraction(1, 30))
     (record,) = seen
-    assert isinstance(record, Investigation)  # the plan was there before this look, and before the first
+    assert isinstance(
+        record, InvestigationRecord
+    )  # the plan was there before this look, and before the first
     assert [each.share for each in record.looks] == [Fraction(9, 10)] + 3 * [Fraction(1, 30)]
     # 1/30 of the budget, half of it for the first stage, half of that a tail; one carrier
     assert case.named[0].bound == BUDGET / 30 / 2 / 2

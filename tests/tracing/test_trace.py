@@ -15,11 +15,10 @@ from zktrace.errors import InputError, Refused
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import centred
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.records import Investigation, Revocation, planned
-from zktrace.registry.records import Verdict as VerdictRecord
+from zktrace.registry.records import InvestigationRecord, RevocationRecord, VerdictRecord, planned
+from zktrace.report.words import explain, quoted, stage_bound
 from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module
-from zktrace.tracing.words import explain, quoted, stage_bound
 
 
 def kinds(own: Federation) -> list[str]:
@@ -48,7 +47,7 @@ def test_the_look_is_on_record_before_anything_is_scored(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(tracing_module, "score", watched)
     case = own.trace((1,))
-    expected = Investigation(
+    expected = InvestigationRecord(
         suspect=SUSPECT,
         release="r1",
         carriers=("weight",),
@@ -101,7 +100,7 @@ def test_without_a_budget_there_are_only_leads() -> None:
 
 def test_a_revoked_station_is_still_scored_and_named() -> None:
     own = federation()
-    own.registry.add(Revocation(station="station-2", reason="left"))
+    own.registry.add(RevocationRecord(station="station-2", reason="left"))
     assert own.trace((2,)).names == ("station-2",)
 
 

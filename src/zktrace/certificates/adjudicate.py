@@ -45,7 +45,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reading:
+class CarrierScores:
     """What one carrier says: its coefficients, and L_i of every recipient in the order of the roster."""
 
     carrier: str
@@ -103,7 +103,7 @@ def carrier_share(parts: int, together: Sequence[int], rule: Rule) -> Fraction:
     return Fraction(1, len(together)) if rule == "paper" else Fraction(parts, sum(together))
 
 
-def adjudicate(readings: Sequence[Reading], *, budget: Budget, rule: Rule = "certified") -> Decision:
+def adjudicate(readings: Sequence[CarrierScores], *, budget: Budget, rule: Rule = "certified") -> Decision:
     """The verdict on one suspect. An empty roster has nobody to name: no-certified-evidence."""
     recipients = _roster(readings)
     spent = exact(budget, "the budget")
@@ -140,7 +140,7 @@ class _Thresholds:
     candidate: Fraction
 
 
-def _roster(readings: Sequence[Reading]) -> int:
+def _roster(readings: Sequence[CarrierScores]) -> int:
     if not readings:
         raise InputError("an investigation needs at least one carrier")
     if len({reading.carrier for reading in readings}) != len(readings):
@@ -151,14 +151,14 @@ def _roster(readings: Sequence[Reading]) -> int:
     return len(readings[0].sums)
 
 
-def _side(reading: Reading, tail: Tail) -> Reading:
+def _side(reading: CarrierScores, tail: Tail) -> CarrierScores:
     if tail == "positive":
         return reading
     return replace(reading, coefficients=reading.coefficients.negated(), sums=-reading.sums)
 
 
 def _thresholds(
-    side: Reading, recipients: int, budget: Fraction, *, together: Sequence[int], rule: Rule
+    side: CarrierScores, recipients: int, budget: Fraction, *, together: Sequence[int], rule: Rule
 ) -> _Thresholds:
     share = budget * carrier_share(side.parts, together, rule) / len(TAILS)
     length = side.coefficients.biases.length
@@ -175,7 +175,7 @@ def _thresholds(
     return _Thresholds(certificate=certificate, candidate=candidate)
 
 
-def _exceeding(side: Reading, tail: Tail, limits: _Thresholds) -> list[Exceedance]:
+def _exceeding(side: CarrierScores, tail: Tail, limits: _Thresholds) -> list[Exceedance]:
     """Everybody beyond the certified threshold; as leads, those beyond the candidate who are not."""
     law = InnocentLaw(coefficients=side.coefficients)
     sure = limits.certificate.threshold

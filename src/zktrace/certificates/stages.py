@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.certificates.adjudicate import Decision, Exceedance, Reading, Verdict, adjudicate
+from zktrace.certificates.adjudicate import CarrierScores, Decision, Exceedance, Verdict, adjudicate
 from zktrace.certificates.certificate import Budget
 from zktrace.certificates.intervals import exact
 from zktrace.codes import Biases, Coefficients, soft, sums, without
@@ -22,7 +22,7 @@ MAX_STAGES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
+class Source:
     """One carrier's readout, and access to the rows: sums for all recipients, and the rows of a few."""
 
     carrier: str
@@ -34,7 +34,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Investigation:
+class Staged:
     """The decisions of all stages. The verdict is the first stage's."""
 
     stages: tuple[Decision, ...]
@@ -59,9 +59,7 @@ class Investigation:
         return sum((stage.budget for stage in self.stages), Fraction(0))
 
 
-def investigate(
-    evidence: Sequence[Evidence], *, budget: Budget, max_stages: int = MAX_STAGES
-) -> Investigation:
+def investigate(evidence: Sequence[Source], *, budget: Budget, max_stages: int = MAX_STAGES) -> Staged:
     """Soft scores and the rule `certified`, repeated while a stage names somebody new."""
     if not 1 <= max_stages <= MAX_STAGES:
         raise InputError(f"between 1 and {MAX_STAGES} stages, not {max_stages}")
@@ -80,10 +78,10 @@ def investigate(
             break
         named |= fresh
         readings = [_read(each, _remainder(each, named)) for each in evidence]
-    return Investigation(stages=tuple(stages))
+    return Staged(stages=tuple(stages))
 
 
-def _confirm(decision: Decision, evidence: Sequence[Evidence], readings: Sequence[Reading]) -> None:
+def _confirm(decision: Decision, evidence: Sequence[Source], readings: Sequence[CarrierScores]) -> None:
     """Whoever is named is named by the row itself, not by a cache of it."""
     for source, reading in zip(evidence, readings, strict=True):
         who = [each.recipient for each in decision.named if each.carrier == reading.carrier]
@@ -91,11 +89,11 @@ def _confirm(decision: Decision, evidence: Sequence[Evidence], readings: Sequenc
             raise InputError(f"{reading.carrier}: the sum of a named recipient is not that of its row")
 
 
-def _remainder(evidence: Evidence, named: set[int]) -> NDArray[np.float64]:
+def _remainder(evidence: Source, named: set[int]) -> NDArray[np.float64]:
     return without(evidence.values, evidence.biases, evidence.rows(sorted(named)))
 
 
-def _read(evidence: Evidence, values: NDArray[np.float64]) -> Reading:
+def _read(evidence: Source, values: NDArray[np.float64]) -> CarrierScores:
     coefficients = soft(values, evidence.biases)
     sums = evidence.sums(coefficients).astype(np.int64)
-    return Reading(carrier=evidence.carrier, coefficients=coefficients, sums=sums, parts=evidence.parts)
+    return CarrierScores(carrier=evidence.carrier, coefficients=coefficients, sums=sums, parts=evidence.parts)

@@ -14,7 +14,7 @@ from zktrace.errors import Error, InputError, Refused
 if TYPE_CHECKING:
     from zktrace.dispatch.reading import Reading
     from zktrace.registry.overview import CaseLine
-    from zktrace.registry.records import Investigation
+    from zktrace.registry.records import InvestigationRecord
     from zktrace.registry.workspace import Workspace
 
 app = typer.Typer(invoke_without_command=True)
@@ -53,9 +53,9 @@ def rebuild(
     lead to the very findings whose digest the log has.
     """
     from zktrace.primitives.files import write_atomic
+    from zktrace.report.words import judge_command
     from zktrace.tracing import decided
     from zktrace.tracing import rebuild as build
-    from zktrace.tracing.words import judge_command
 
     home, eps = workspace_at(workspace), budget_option(level)
     if not 0 < eps < 1:
@@ -91,7 +91,7 @@ def rebuild(
 
 
 def _read_again(
-    home: "Workspace", record: "Investigation", *, suspect: Path | None, scores: Path | None
+    home: "Workspace", record: "InvestigationRecord", *, suspect: Path | None, scores: Path | None
 ) -> "tuple[Path, bytes, Reading]":
     """The file, the digest of what is in it, and its readouts as planned. No other suspect is read."""
     from zktrace.carriers import IDENTITY

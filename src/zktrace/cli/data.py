@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 
-class Name(StrEnum):
+class DataName(StrEnum):
     """The data sets."""
 
     GNSS = "gnss"
@@ -26,7 +26,7 @@ class Name(StrEnum):
     RECORDINGS = "recordings"
 
 
-DatasetName = Annotated[Name, typer.Option("--dataset", help="gnss is simulated.")]
+DatasetName = Annotated[DataName, typer.Option("--dataset", help="gnss is simulated.")]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Where CIFAR-10 or the recordings are; gnss needs none.")
 ]
@@ -44,7 +44,7 @@ ReceiverShift = Annotated[
 
 @app.command()
 def preview(
-    dataset: DatasetName = Name.GNSS,
+    dataset: DatasetName = DataName.GNSS,
     folder: Folder = None,
     out: Annotated[Path | None, typer.Option("--out", help="The PNG; DATASET-sheet.png by default.")] = None,
     seed: Seed = 42,
@@ -62,7 +62,7 @@ def preview(
 
     target = Path(f"{dataset}-sheet.png") if out is None else out
     check_free(target, force=force)
-    if dataset is Name.GNSS:
+    if dataset is DataName.GNSS:
         config = _config(setting, jnr, domain_shift, receiver_shift)
         sheet = gnss_sheet(seed=seed, per_class=per_class, config=config)
     else:
@@ -85,7 +85,7 @@ def preview(
 
 @app.command()
 def describe(
-    dataset: DatasetName = Name.GNSS,
+    dataset: DatasetName = DataName.GNSS,
     folder: Folder = None,
     total: Annotated[int, typer.Option("--total", min=6, help="gnss: how many samples.")] = 100_000,
     imbalance: Annotated[float, typer.Option("--imbalance", help="gnss: largest over smallest class.")] = 178,
@@ -108,7 +108,7 @@ def describe(
     from zktrace.learning.data.summary import summarise
 
     shape = EpisodeShape(way=ways, shot=shots, query=queries)
-    if dataset is Name.GNSS:
+    if dataset is DataName.GNSS:
         spec = GnssSpec(
             total=total, seed=seed, imbalance=imbalance, stations=stations, alpha=alpha, minimum=minimum
         )
@@ -133,12 +133,12 @@ def describe(
     )
 
 
-def _load(dataset: Name, folder: Path | None) -> "Dataset":
+def _load(dataset: DataName, folder: Path | None) -> "Dataset":
     from zktrace.learning.data import load_cifar10, load_recordings
 
     if folder is None:
         raise InputError(f"{dataset} needs --folder")
-    return load_cifar10(folder) if dataset is Name.CIFAR10 else load_recordings(folder)
+    return load_cifar10(folder) if dataset is DataName.CIFAR10 else load_recordings(folder)
 
 
 def _config(setting: str, jnr: str, domain_shift: bool, receiver_shift: bool) -> "GnssConfig":

@@ -157,10 +157,10 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a station: it gets no further copies. Its row is kept and still traced."""
-    from zktrace.registry.records import Revocation
+    from zktrace.registry.records import RevocationRecord
 
     place = workspace_at(workspace)
-    index = place.registry.add(Revocation(station=name, reason=reason))
+    index = place.registry.add(RevocationRecord(station=name, reason=reason))
     facts = {"ok": True, "station": name, "index": index, "head": place.registry.head().to_text()}
     emit(facts, as_json=as_json, text=f"{name}  revoked, entry {index}")
 

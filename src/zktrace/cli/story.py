@@ -57,8 +57,8 @@ from zktrace.report.demo import DemoCase, demo_html
 from zktrace.report.html import Html
 from zktrace.report.svg import Dot, Limit, dot_plot, figure, steps_plot
 from zktrace.report.tracing import report_of
+from zktrace.report.words import copies_of
 from zktrace.tracing import Case, Readout, trace
-from zktrace.tracing.words import copies_of
 
 BUDGET: Final = Fraction(1, 1000)
 RELEASE: Final = "r1"

@@ -18,7 +18,7 @@ from zktrace.errors import Error, InputError, MissingExtra, Refused
 if TYPE_CHECKING:
     from zktrace.dispatch.reading import Reading
     from zktrace.registry.ledger import Ledger
-    from zktrace.registry.records import Release
+    from zktrace.registry.records import ReleaseRecord
     from zktrace.registry.workspace import Workspace
     from zktrace.tracing import Case
 
@@ -81,8 +81,8 @@ def trace(
     Exit 0: certified, 3: a lead, 4: no evidence.
     """
     from zktrace.certificates.adjudicate import Verdict
+    from zktrace.report.words import SCORES_ARE_SECRETS, explain, judge_command
     from zktrace.tracing import trace as investigate
-    from zktrace.tracing.words import SCORES_ARE_SECRETS, explain, judge_command
 
     home = workspace_at(workspace)
     eps = budget_option(budget)
@@ -165,7 +165,7 @@ def given_to_judge(home: "Workspace", case: "Case", source: Path, option: str) -
     return option, source, "--shared", home.release_folder(case.investigation.release) / "shared.safetensors"
 
 
-def _release(ledger: "Ledger", name: str | None) -> "Release":
+def _release(ledger: "Ledger", name: str | None) -> "ReleaseRecord":
     if name is not None:
         return ledger.release(name)
     if len(ledger.releases) != 1:
@@ -176,7 +176,7 @@ def _release(ledger: "Ledger", name: str | None) -> "Release":
     return next(iter(ledger.releases.values()))[1]
 
 
-def _carriers(release: "Release", wanted: CarrierChoice | None) -> list[str]:
+def _carriers(release: "ReleaseRecord", wanted: CarrierChoice | None) -> list[str]:
     carried = [layout.carrier for layout in release.layouts]
     if wanted is None:
         return carried
@@ -188,7 +188,7 @@ def _carriers(release: "Release", wanted: CarrierChoice | None) -> list[str]:
 
 def _read(
     home: "Workspace",
-    release: "Release",
+    release: "ReleaseRecord",
     *,
     suspect: Path | None,
     scores: Path | None,
@@ -240,7 +240,7 @@ def free_case_path(home: "Workspace", place: int) -> Path:
 def keep_leads(home: "Workspace", case: "Case") -> tuple[Path | None, list[str]]:
     """Leads are kept beside the code key, so that the operator need not pay for another look to see them."""
     from zktrace.primitives.files import write_atomic
-    from zktrace.tracing.words import explain
+    from zktrace.report.words import explain
 
     if not case.leads:
         return None, []
@@ -285,7 +285,7 @@ def _write_report(
 
 
 def _facts(case: "Case", path: Path, reading: "Reading", *, all_scores: bool) -> dict[str, object]:
-    from zktrace.tracing.facts import case_facts
+    from zktrace.report.facts import case_facts
 
     facts = case_facts(case, all_scores=all_scores)
     return {"ok": True, **facts, "unread": dict(reading.left), "evidence": str(path)}

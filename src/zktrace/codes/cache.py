@@ -17,7 +17,7 @@ import numpy as np
 from zktrace.codes.checks import whole
 from zktrace.codes.rows import BLOCK, INDEX_LIMIT, Code
 from zktrace.errors import InputError, MalformedFile
-from zktrace.primitives.encoding import Reader
+from zktrace.primitives.encoding import ByteReader
 from zktrace.primitives.files import open_regular, write_atomic
 from zktrace.primitives.gf2 import Bits
 
@@ -88,7 +88,7 @@ def _header(code: Code, count: int) -> bytes:
 
 def _read_header(data: bytes, path: Path, code: Code) -> int:
     """The number of rows, if the header is one of this code."""
-    reader = Reader(data, what=str(path), error=MalformedFile)
+    reader = ByteReader(data, what=str(path), error=MalformedFile)
     reader.expect(CACHE_MAGIC.ljust(16, b"\0"))
     fingerprint = reader.take(len(code.fingerprint), "the fingerprint")
     length = int.from_bytes(reader.take(8, "the length"), "big")

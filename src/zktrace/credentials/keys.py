@@ -17,7 +17,7 @@ from zktrace.credentials import params as parameter_sets
 from zktrace.credentials.expand import SEED_BYTES, fixed_weight
 from zktrace.credentials.params import XLPNParams
 from zktrace.errors import MalformedKey
-from zktrace.primitives.encoding import Reader
+from zktrace.primitives.encoding import ByteReader
 from zktrace.primitives.gf2 import Bits, LinearMap
 from zktrace.primitives.shake import Shake
 
@@ -76,7 +76,7 @@ class PublicKey:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The key that `to_bytes` wrote, or MalformedKey."""
-        reader = Reader(data, what="public key", error=MalformedKey)
+        reader = ByteReader(data, what="public key", error=MalformedKey)
         reader.expect(PUBLIC_MAGIC)
         params = parameter_sets.read(reader)
         seed = reader.take(SEED_BYTES, "the matrix seed")
@@ -138,7 +138,7 @@ class SecretKey:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The key that `to_bytes` wrote, or MalformedKey, also if the check at its end does not hold."""
-        reader = Reader(data, what="secret key", error=MalformedKey)
+        reader = ByteReader(data, what="secret key", error=MalformedKey)
         reader.expect(SECRET_MAGIC)
         params = parameter_sets.read(reader)
         matrix_seed = reader.take(SEED_BYTES, "the matrix seed")

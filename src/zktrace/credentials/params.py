@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final
 
 from zktrace.errors import UnknownParameters
-from zktrace.primitives.encoding import Reader, short
+from zktrace.primitives.encoding import ByteReader, short
 
 LENGTH_LIMIT: Final = 1 << 16  # a position and its sort key fit one 64-bit word
 
@@ -93,7 +93,7 @@ def encode(params: XLPNParams) -> bytes:
     return short(params.name.encode())
 
 
-def read(reader: Reader) -> XLPNParams:
+def read(reader: ByteReader) -> XLPNParams:
     """The parameter set that `encode` wrote, or the reader's error."""
     name = reader.short("the parameter set").decode("ascii", errors="backslashreplace")
     try:

@@ -17,7 +17,7 @@ from zktrace.credentials.binding import Mode
 from zktrace.credentials.expand import SEED_BYTES
 from zktrace.credentials.params import XLPNParams
 from zktrace.errors import InvalidProof, MalformedProof
-from zktrace.primitives.encoding import Reader
+from zktrace.primitives.encoding import ByteReader
 from zktrace.primitives.gf2 import Bits
 
 MAGIC: Final = b"zkt-stern-v1"
@@ -125,7 +125,7 @@ class Proof:
         MalformedProof for bytes that are no proof, InvalidProof for an answer of the wrong weight. Nothing is
         hashed or multiplied here, and what is allocated is a small multiple of `data`.
         """
-        reader = Reader(data, what="proof", error=MalformedProof)
+        reader = ByteReader(data, what="proof", error=MalformedProof)
         params, mode = _read_head(reader)
         salt = reader.take(SALT_BYTES, "the salt")
         challenges = _read_challenges(reader, params.rounds)
@@ -168,7 +168,7 @@ def _answer_widths(params: XLPNParams) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _read_head(reader: Reader) -> tuple[XLPNParams, Mode]:
+def _read_head(reader: ByteReader) -> tuple[XLPNParams, Mode]:
     reader.expect(MAGIC)
     params = parameter_sets.read(reader)
     mode = reader.take(1, "the mode")[0]
@@ -177,7 +177,7 @@ def _read_head(reader: Reader) -> tuple[XLPNParams, Mode]:
     return params, Mode(mode)
 
 
-def _read_challenges(reader: Reader, rounds: int) -> Challenges:
+def _read_challenges(reader: ByteReader, rounds: int) -> Challenges:
     raw = reader.take(-(-rounds // TRITS_PER_BYTE), "the challenges")
     packed = np.frombuffer(raw, dtype=np.uint8)
     if (packed >= TRIT_BYTE_VALUES).any():

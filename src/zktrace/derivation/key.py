@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from zktrace.errors import InputError, MalformedKey
-from zktrace.primitives.encoding import Reader
+from zktrace.primitives.encoding import ByteReader
 from zktrace.primitives.shake import Shake
 
 Entropy = Callable[[int], bytes]  # how many bytes -> that many uniform bytes
@@ -63,7 +63,7 @@ class CodeKey:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The key that `to_bytes` wrote, or MalformedKey, also if the check at its end does not hold."""
-        reader = Reader(data, what="code key", error=MalformedKey)
+        reader = ByteReader(data, what="code key", error=MalformedKey)
         reader.expect(KEY_MAGIC)
         key = cls(secret=reader.take(KEY_BYTES, "the key"))
         check = reader.take(SUBKEY_BYTES, "the check")

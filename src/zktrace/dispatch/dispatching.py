@@ -17,14 +17,14 @@ from safetensors import SafetensorError, safe_open
 from zktrace.codes import Code, unpack
 from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, maker_of
 from zktrace.dispatch.releases import release_folder
-from zktrace.dispatch.standing import Standing
+from zktrace.dispatch.standing import CopyCheck
 from zktrace.errors import Error, InputError, Refused, WorkerDied
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, sweep
 from zktrace.primitives.processes import workers
 from zktrace.readouts.identity import Words
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.records import Dispatch, Release
+from zktrace.registry.records import DispatchRecord, ReleaseRecord
 from zktrace.registry.workspace import Workspace
 
 
@@ -53,7 +53,7 @@ class _Order:
 Progress = Callable[[str, float], None]  # station, share of its copy that is done
 
 
-def plan_of(workspace: Workspace, release: Release, settings: CopySettings) -> CopyPlan:
+def plan_of(workspace: Workspace, release: ReleaseRecord, settings: CopySettings) -> CopyPlan:
     """What the copies of a release have in common, its shared model found to be the one on record."""
     folder = release_folder(workspace, release.name)
     if model_digest(folder.shared()) != release.model:
@@ -113,7 +113,7 @@ def _quietly(station: str, share: float) -> None:
 
 def _dispatch(
     workspace: Workspace,
-    record: Release,
+    record: ReleaseRecord,
     wanted: list[str],
     *,
     folder: Path,
@@ -137,7 +137,7 @@ def _dispatch(
         yield Copy(station=name, path=places[name], digest=found, made=False)
     codes = [workspace.custody.code(carrier, ledger.claims) for carrier in plan.carriers]
     orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
-    standing = Standing(workspace=workspace, release=record)
+    standing = CopyCheck(workspace=workspace, release=record)
     for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
         weak = _read_back(standing, order) if read_back else ()
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
@@ -145,7 +145,7 @@ def _dispatch(
         yield Copy(station=order.station, path=order.path, digest=digest, made=True, weak=weak)
 
 
-def _read_back(standing: Standing, order: _Order) -> tuple[str, ...]:
+def _read_back(standing: CopyCheck, order: _Order) -> tuple[str, ...]:
     """Carriers on which a copy is weak; Refused, and the copy removed, if nothing would name it."""
     weak = standing.weak(order.path, order.words)
     if len(weak) < len(order.words):
@@ -164,7 +164,7 @@ def _order(station: str, release: str, ledger: Ledger, path: Path, codes: list[C
     return _Order(station=station, release=release, row=row, path=path, words=words)
 
 
-def latest(ledger: Ledger) -> Release:
+def latest(ledger: Ledger) -> ReleaseRecord:
     """The release that was made last."""
     if not ledger.releases:
         raise Refused("there is no release yet (zktrace release makes one)")
@@ -276,7 +276,7 @@ def _put_on_record(workspace: Workspace, order: _Order, digest: bytes, known: se
     if digest in known:
         return
     try:
-        workspace.registry.add(Dispatch(station=order.station, release=order.release, copy=digest))
+        workspace.registry.add(DispatchRecord(station=order.station, release=order.release, copy=digest))
     except Refused:
         order.path.unlink(missing_ok=True)
         raise

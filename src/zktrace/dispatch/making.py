@@ -27,7 +27,7 @@ from zktrace.readouts.suspects import plain
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.ledger import check_name
 from zktrace.registry.readouts import readout_bytes, readout_digest
-from zktrace.registry.records import Layout, Release
+from zktrace.registry.records import Layout, ReleaseRecord
 from zktrace.registry.workspace import Workspace
 
 ZEROS: Final = bytes(32)
@@ -43,7 +43,7 @@ def make_release(
     profile: Profile = "informed",
     name: str | None = None,
     pool: Pool | None = None,
-) -> Release:
+) -> ReleaseRecord:
     """Put a shared model on record, with how copies of it will be read."""
     ledger = workspace.registry.ledger()
     name = next_name(ledger.releases) if name is None else check_name(name, "release")
@@ -71,7 +71,7 @@ def make_release(
                 draws=custody.probe_stream(carrier, number),
             )
             layouts.append(making.layout(carrier, custody.shape(carrier).length))
-        record = Release(
+        record = ReleaseRecord(
             name=name, number=number, root=root, model=model_digest(shared), layouts=tuple(layouts)
         )
         workspace.registry.add(record)

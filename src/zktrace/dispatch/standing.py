@@ -22,7 +22,7 @@ from zktrace.dispatch.releases import Reader, reader_of
 from zktrace.errors import InputError
 from zktrace.models import open_model
 from zktrace.readouts.identity import Words
-from zktrace.registry.records import AS_IT_IS, RULE_OF, Release
+from zktrace.registry.records import AS_IT_IS, RULE_OF, ReleaseRecord
 from zktrace.registry.workspace import Workspace
 from zktrace.tracing.score import deviations
 
@@ -30,11 +30,11 @@ BUDGET: Final = Fraction(1, 1000)  # of the investigation that a copy is made fo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class CopyCheck:
     """Reads the copies of one release."""
 
     workspace: Workspace
-    release: Release
+    release: ReleaseRecord
 
     def weak(self, path: Path, words: Mapping[str, Words]) -> dict[str, str]:
         """Carriers on which a copy would not be named by itself, and why."""

@@ -28,7 +28,7 @@ from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.fields import Declared, Form, listed, nested, octets, packed, text, whole
 from zktrace.registry.log import HashPath
-from zktrace.registry.records import ENTRY_LIMIT, Carrier, Name
+from zktrace.registry.records import ENTRY_LIMIT, CarrierName, Name
 from zktrace.registry.requests import PROOF_LIMIT
 
 FORMAT: Final = "zkt-evidence-v1"
@@ -76,7 +76,7 @@ class CarrierOpening(Declared):
     """How a carrier was read and scored: all that its coefficients are made from."""
 
     what: ClassVar = "a carrier"
-    carrier: Carrier
+    carrier: CarrierName
     biases: Seed
     directions: Annotated[SeedOpening, nested(SeedOpening)]
     readout: Annotated[bytes, octets(8, 8 * LENGTH_LIMIT)]  # float64, 8 bytes each
@@ -114,7 +114,7 @@ class RowOpening(Declared):
     """The operator's part of a row of one carrier's code."""
 
     what: ClassVar = "a row"
-    carrier: Carrier
+    carrier: CarrierName
     opening: Annotated[SeedOpening, nested(SeedOpening)]
 
 

@@ -33,7 +33,7 @@ from zktrace.primitives.fields import (
     nested,
     read_fields,
 )
-from zktrace.registry.records import LOOKS_LIMIT, Carrier, Digest, Name
+from zktrace.registry.records import LOOKS_LIMIT, CarrierName, Digest, Name
 
 ACCUSED_LIMIT: Final = 256  # stations that one verdict may name
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
@@ -46,7 +46,7 @@ class Naming(Declared):
 
     what: ClassVar = "a naming"
     station: Name
-    carrier: Carrier
+    carrier: CarrierName
     score: Annotated[Fraction, fraction()]
 
 
@@ -93,7 +93,7 @@ class CarrierClaim(Declared):
     """A carrier that was read, and the digest of what was read."""
 
     what: ClassVar = "a carrier"
-    carrier: Carrier
+    carrier: CarrierName
     readout: Digest
 
 

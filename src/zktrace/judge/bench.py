@@ -15,7 +15,7 @@ from zktrace.judge.dossier import Dossier
 from zktrace.judge.judgement import Minutes, Total
 from zktrace.judge.policy import Policy
 from zktrace.judge.readers import Readers
-from zktrace.judge.scoring import Look
+from zktrace.judge.scoring import StageScore
 from zktrace.models import ModelState
 from zktrace.registry.log import Head
 from zktrace.registry.records import Look as PlannedLook
@@ -50,7 +50,7 @@ class Bench:
     biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed
     directions: dict[str, bytes] = field(default_factory=dict)  # by carrier: the seed of the directions
     rows: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (station, carrier): packed, as derived
-    stages: dict[tuple[int, str], Look] = field(default_factory=dict)  # (stage counted from 1, carrier)
+    stages: dict[tuple[int, str], StageScore] = field(default_factory=dict)  # (stage counted from 1, carrier)
     read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # readouts that the judge made
     recomputed: set[str] = field(
         default_factory=set

@@ -11,14 +11,14 @@ from zktrace.registry.ledger import promised
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
-    Enrolment,
+    EnrolmentRecord,
     Entry,
-    Investigation,
+    InvestigationRecord,
     Record,
-    Release,
-    Reservation,
-    Setup,
-    Verdict,
+    ReleaseRecord,
+    ReservationRecord,
+    SetupRecord,
+    VerdictRecord,
     offer_digest,
 )
 
@@ -29,12 +29,12 @@ T = TypeVar("T", bound=Record)
 class Dossier:
     """One record of each kind, an enrolment for each accused, and the places of all in the log."""
 
-    setup: Setup
-    release: Release
-    investigation: Investigation
-    verdict: Verdict
-    enrolments: dict[str, Enrolment]
-    reservations: tuple[Reservation, ...]
+    setup: SetupRecord
+    release: ReleaseRecord
+    investigation: InvestigationRecord
+    verdict: VerdictRecord
+    enrolments: dict[str, EnrolmentRecord]
+    reservations: tuple[ReservationRecord, ...]
     places: dict[str, int]  # of setup, release, investigation, verdict; "enrolment <name>"; "reservation <n>"
 
     def promise_of_place(self, place: int) -> tuple[Promise, bytes]:
@@ -49,15 +49,15 @@ class Dossier:
     def promised_at(self, kind: str, place: int) -> int:
         """Which entry promised a seed."""
         record = self._promising(kind, place)
-        if isinstance(record, Setup):
-            return self.places[Setup.kind]
+        if isinstance(record, SetupRecord):
+            return self.places[SetupRecord.kind]
         return self.places[f"reservation {self.reservations.index(record)}"]
 
     @property
     def _carriers(self) -> tuple[str, ...]:
         return tuple(each.carrier for each in self.setup.carriers)
 
-    def _promising(self, kind: str, place: int) -> Setup | Reservation:
+    def _promising(self, kind: str, place: int) -> SetupRecord | ReservationRecord:
         first = self.setup.places if kind == PLACE else self.setup.releases
         if place < first.count:
             return self.setup
@@ -70,9 +70,12 @@ class Dossier:
 def open_dossier(evidence: Evidence) -> Dossier:
     """The records of the entries: all that are needed, each once, and no other."""
     found = [(each.index, Entry.from_bytes(each.entry).record) for each in evidence.entries]
-    single = {kind.kind: _the_one(found, kind) for kind in (Setup, Release, Investigation, Verdict)}
-    enrolments = {record.station: (at, record) for at, record in found if isinstance(record, Enrolment)}
-    reservations = [(at, record) for at, record in found if isinstance(record, Reservation)]
+    single = {
+        kind.kind: _the_one(found, kind)
+        for kind in (SetupRecord, ReleaseRecord, InvestigationRecord, VerdictRecord)
+    }
+    enrolments = {record.station: (at, record) for at, record in found if isinstance(record, EnrolmentRecord)}
+    reservations = [(at, record) for at, record in found if isinstance(record, ReservationRecord)]
     wanted = {each.station for each in evidence.accused}
     if set(enrolments) != wanted or len(found) != len(single) + len(wanted) + len(reservations):
         raise InputError(
@@ -81,10 +84,10 @@ def open_dossier(evidence: Evidence) -> Dossier:
             f"{', '.join(sorted(wanted)) or 'nobody'}"
         )
     return Dossier(
-        setup=_the_one(found, Setup)[1],
-        release=_the_one(found, Release)[1],
-        investigation=_the_one(found, Investigation)[1],
-        verdict=_the_one(found, Verdict)[1],
+        setup=_the_one(found, SetupRecord)[1],
+        release=_the_one(found, ReleaseRecord)[1],
+        investigation=_the_one(found, InvestigationRecord)[1],
+        verdict=_the_one(found, VerdictRecord)[1],
         enrolments={name: record for name, (_, record) in enrolments.items()},
         reservations=tuple(record for _, record in reservations),
         places={kind: at for kind, (at, _) in single.items()}

@@ -18,7 +18,7 @@ from zktrace.primitives.gf2 import Bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Look:
+class StageScore:
     """What one stage of one carrier scores with."""
 
     coefficients: Coefficients  # of the tail: a score counts if it is large
@@ -33,14 +33,14 @@ class Look:
         return self.coefficients.score(self.total(row))
 
 
-def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail) -> Look:
+def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail) -> StageScore:
     """The coefficients of a look after the rows `named` were taken out of the readout."""
     with np.errstate(all="ignore"):  # a readout beyond floats ends as one that is not finite, and is refused
         if rule == "paper":
             found = symmetric((values > 0).astype(np.uint8), biases)
         else:
             found = soft(without(values, biases, named) if len(named) else values, biases)
-    return Look(coefficients=found if tail == "positive" else found.negated())
+    return StageScore(coefficients=found if tail == "positive" else found.negated())
 
 
 def share_of(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
@@ -50,7 +50,7 @@ def share_of(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[st
 
 
 def own_certificate(
-    seen: Look,
+    seen: StageScore,
     *,
     recipients: int,
     level: Fraction,
@@ -73,7 +73,7 @@ def own_certificate(
     return certify(seen.coefficients, Fraction(z), recipients=recipients, budget=share, method="chernoff")
 
 
-def compare(claimed: Certificate, own: Certificate, seen: Look) -> None:
+def compare(claimed: Certificate, own: Certificate, seen: StageScore) -> None:
     """InvalidCertificate unless the claim is the judge's own certificate, or holds beside it.
 
     Another machine may have chosen another tilt: then the claim's inequality is evaluated by itself.
@@ -89,6 +89,6 @@ def compare(claimed: Certificate, own: Certificate, seen: Look) -> None:
     check(claimed, seen.coefficients)
 
 
-def beyond(seen: Look, row: bytes, threshold: Fraction) -> bool:
+def beyond(seen: StageScore, row: bytes, threshold: Fraction) -> bool:
     """Whether a row's score is above a threshold, decided by whole numbers."""
     return seen.total(row) > InnocentLaw(coefficients=seen.coefficients).level(threshold)

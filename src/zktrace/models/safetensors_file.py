@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from zktrace.errors import MalformedModel, Refused
 from zktrace.models.dtypes import BY_TAG
 from zktrace.models.limits import Limits
-from zktrace.models.safetensors_header import Layout, build_header, file_order, parse_header
+from zktrace.models.safetensors_header import Slot, build_header, file_order, parse_header
 from zktrace.models.state import Array, ModelState, Tensor
 from zktrace.primitives.files import write_atomic
 from zktrace.primitives.text import one_line
@@ -83,5 +83,5 @@ def save_model(
     write_atomic(Path(path), chain((header,), pieces), secret=secret, replace=replace)
 
 
-def _layout(tensor: Tensor) -> Layout:
-    return Layout(name=tensor.name, dtype=BY_TAG[tensor.dtype], shape=tensor.shape, size=len(tensor.data))
+def _layout(tensor: Tensor) -> Slot:
+    return Slot(name=tensor.name, dtype=BY_TAG[tensor.dtype], shape=tensor.shape, size=len(tensor.data))

@@ -133,7 +133,7 @@ def _check_tiling(places: Iterable[Place], size: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Slot:
     """A tensor to be written: everything but its bytes."""
 
     name: str
@@ -142,12 +142,12 @@ class Layout:
     size: int  # bytes
 
 
-def file_order(layout: Layout) -> tuple[int, bytes]:
+def file_order(layout: Slot) -> tuple[int, bytes]:
     """Sort key: wide elements first, so that every tensor starts at a multiple of its element size."""
     return -layout.dtype.size, layout.name.encode()
 
 
-def build_header(layouts: Iterable[Layout], metadata: Mapping[str, str] | None = None) -> bytes:
+def build_header(layouts: Iterable[Slot], metadata: Mapping[str, str] | None = None) -> bytes:
     """The bytes before the data, for tensors whose data follows in this order."""
     header: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
     at = 0

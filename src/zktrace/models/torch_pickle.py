@@ -57,7 +57,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TensorView:
     """A tensor: the elements of a storage from `offset` on by `strides`. Nothing but types is checked yet."""
 
     storage: Storage
@@ -81,7 +81,7 @@ _NAMES: Mapping[str, object] = (
 )
 
 
-def read_pickle(data: bytes, limits: Limits) -> dict[str, View]:
+def read_pickle(data: bytes, limits: Limits) -> dict[str, TensorView]:
     """The tensors of a checkpoint by name."""
     return _state_dict(run(data, _TorchWorld(), max_steps=limits.max_pickle_steps))
 
@@ -108,7 +108,7 @@ class _TorchWorld:
             return _typed_view(arguments)
         if function == _TENSOR_V3 and len(arguments) == 7:
             return _untyped_view(arguments)
-        if function == _PARAMETER and len(arguments) == 3 and isinstance(arguments[0], View):
+        if function == _PARAMETER and len(arguments) == 3 and isinstance(arguments[0], TensorView):
             _check_training(arguments[0].tag, arguments[1], arguments[2])
             return arguments[0]
         what = shown(function.name) if isinstance(function, _Function) else "something that is not a function"
@@ -130,7 +130,7 @@ class _TorchWorld:
         return storage
 
 
-def _typed_view(arguments: tuple[object, ...]) -> View:
+def _typed_view(arguments: tuple[object, ...]) -> TensorView:
     storage, offset, shape, strides, gradient, hooks = arguments
     if not isinstance(storage, Storage) or storage.tag is None:
         raise MalformedModel("the pickle has a tensor without a typed storage")
@@ -138,7 +138,7 @@ def _typed_view(arguments: tuple[object, ...]) -> View:
     return _view(storage, storage.tag, (offset,), shape, strides)
 
 
-def _untyped_view(arguments: tuple[object, ...]) -> View:
+def _untyped_view(arguments: tuple[object, ...]) -> TensorView:
     storage, offset, shape, strides, gradient, hooks, dtype = arguments
     if not isinstance(storage, Storage) or storage.tag is not None or not isinstance(dtype, _ElementType):
         raise MalformedModel("the pickle has a tensor without an untyped storage or without an element type")
@@ -146,11 +146,11 @@ def _untyped_view(arguments: tuple[object, ...]) -> View:
     return _view(storage, dtype.tag, (offset,), shape, strides)
 
 
-def _view(storage: Storage, tag: str, offset: object, shape: object, strides: object) -> View:
+def _view(storage: Storage, tag: str, offset: object, shape: object, strides: object) -> TensorView:
     sizes, steps, starts = _counts(shape), _counts(strides), _counts(offset)
     if sizes is None or steps is None or starts is None or len(sizes) != len(steps):
         raise MalformedModel("the pickle has a tensor whose shape, strides or offset make no sense")
-    return View(storage=storage, tag=tag, offset=starts[0], shape=sizes, strides=steps)
+    return TensorView(storage=storage, tag=tag, offset=starts[0], shape=sizes, strides=steps)
 
 
 def _counts(value: object) -> tuple[int, ...] | None:
@@ -168,7 +168,7 @@ def _check_training(tag: str, gradient: object, hooks: object) -> None:
         raise MalformedModel("the pickle has a tensor that cannot have the gradient it asks for")
 
 
-def _state_dict(value: object) -> dict[str, View]:
+def _state_dict(value: object) -> dict[str, TensorView]:
     """The mapping of names to tensors: the value itself, or the one entry of it that is such a mapping."""
     if not isinstance(value, dict):
         raise MalformedModel("the checkpoint is not a mapping; save model.state_dict()")
@@ -183,14 +183,14 @@ def _state_dict(value: object) -> dict[str, View]:
     return found[0]
 
 
-def _is_state_dict(value: Mapping[object, object]) -> TypeGuard[dict[str, View]]:
-    return all(isinstance(name, str) and isinstance(view, View) for name, view in value.items())
+def _is_state_dict(value: Mapping[object, object]) -> TypeGuard[dict[str, TensorView]]:
+    return all(isinstance(name, str) and isinstance(view, TensorView) for name, view in value.items())
 
 
 def _no_state_dict(value: Mapping[object, object]) -> MalformedModel:
     for name, entry in value.items():
-        if not isinstance(name, str) or not isinstance(entry, View):
-            what = "a tensor" if isinstance(entry, View) else f"of type {type(entry).__name__}"
+        if not isinstance(name, str) or not isinstance(entry, TensorView):
+            what = "a tensor" if isinstance(entry, TensorView) else f"of type {type(entry).__name__}"
             return MalformedModel(
                 f"the checkpoint is not a state dict: its entry {shown(str(name)[:81])} is {what}; "
                 "save model.state_dict()"

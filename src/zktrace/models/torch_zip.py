@@ -13,8 +13,8 @@ from typing import IO, Literal
 from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import ALLOWED, BY_TAG, Dtype
 from zktrace.models.limits import Limits, byte_size, check_count, check_name_length, check_total, shown_shape
-from zktrace.models.safetensors_header import Layout, build_header, file_order
-from zktrace.models.torch_pickle import View, read_pickle
+from zktrace.models.safetensors_header import Slot, build_header, file_order
+from zktrace.models.torch_pickle import TensorView, read_pickle
 from zktrace.models.zip_members import Member, read_directory, stored_members
 from zktrace.primitives.text import shown
 
@@ -45,8 +45,8 @@ _FORMATS: dict[int, Literal["B", "H", "I", "Q"]] = {1: "B", 2: "H", 4: "I", 8: "
 class _Source:
     """A tensor whose every element has been found to lie inside its storage."""
 
-    layout: Layout
-    view: View
+    layout: Slot
+    view: TensorView
     storage: memoryview  # bytes
 
 
@@ -124,7 +124,7 @@ def _in_one_folder(members: Mapping[str, Member]) -> dict[str, Member]:
     return inside
 
 
-def _source(name: str, view: View, archive: _Archive, limits: Limits) -> _Source:
+def _source(name: str, view: TensorView, archive: _Archive, limits: Limits) -> _Source:
     """The tensor, provided that it stays inside its storage and does not repeat elements of it."""
     check_name_length(name, limits)
     dtype = BY_TAG.get(view.tag)
@@ -139,11 +139,11 @@ def _source(name: str, view: View, archive: _Archive, limits: Limits) -> _Source
             f"the pickle says {view.storage.count * unit}"
         )
     _check_inside(name, view, len(storage) // dtype.size)
-    layout = Layout(name=name, dtype=dtype, shape=view.shape, size=size)
+    layout = Slot(name=name, dtype=dtype, shape=view.shape, size=size)
     return _Source(layout=layout, view=view, storage=storage)
 
 
-def _check_inside(name: str, view: View, available: int) -> None:
+def _check_inside(name: str, view: TensorView, available: int) -> None:
     count = math.prod(view.shape)
     last = view.offset + sum((size - 1) * step for size, step in zip(view.shape, view.strides, strict=True))
     if count > available or (count and last >= available):
@@ -165,7 +165,7 @@ def _write(source: _Source, out: IO[bytes]) -> None:
         out.write(_gathered(source.storage, source.view, source.layout.dtype))
 
 
-def _is_contiguous(view: View) -> bool:
+def _is_contiguous(view: TensorView) -> bool:
     """Whether the elements lie in C order without gaps; the stride of a dimension of size 1 means nothing."""
     expected = 1
     for size, step in zip(reversed(view.shape), reversed(view.strides), strict=True):
@@ -175,7 +175,7 @@ def _is_contiguous(view: View) -> bool:
     return True
 
 
-def _gathered(storage: memoryview, view: View, dtype: Dtype) -> bytearray:
+def _gathered(storage: memoryview, view: TensorView, dtype: Dtype) -> bytearray:
     """The elements of a strided view in C order.
 
     Copies whole lines along the longest dimension, strided on both sides, so that the loop is short.

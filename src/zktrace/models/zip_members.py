@@ -37,7 +37,7 @@ _HARMLESS = frozenset((0x5455, 0x7875, 0x4246))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class DirectoryLine:
     """One line of the central directory."""
 
     name: str
@@ -54,7 +54,7 @@ class Entry:
 class Directory:
     """The central directory: its entries in the order of their offsets, and where it begins."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[DirectoryLine, ...]
     begin: int
 
 
@@ -127,7 +127,7 @@ def _find_directory64(
     return count, size, begin, at
 
 
-def _entry(data: memoryview, at: int, end: int) -> tuple[Entry, int]:
+def _entry(data: memoryview, at: int, end: int) -> tuple[DirectoryLine, int]:
     """The directory entry at `at`, and where the next one begins."""
     if at + _CENTRAL.size > end:
         raise MalformedModel("the zip directory ends inside an entry")
@@ -142,7 +142,7 @@ def _entry(data: memoryview, at: int, end: int) -> tuple[Entry, int]:
     raw_name = bytes(data[name_at : name_at + name_size])
     extra = _extras(data[name_at + name_size : name_at + name_size + extra_size])
     size, packed, offset = _widen(extra, (size, packed, offset))
-    entry = Entry(
+    entry = DirectoryLine(
         name=_decode(raw_name, flags),
         raw_name=raw_name,
         flags=flags,
@@ -198,7 +198,7 @@ def stored_members(data: memoryview, directory: Directory, *, again: str) -> dic
     return members
 
 
-def _check_plain(entry: Entry, again: str) -> None:
+def _check_plain(entry: DirectoryLine, again: str) -> None:
     if entry.flags & _ENCRYPTED:
         raise MalformedModel(f"zip member {shown(entry.name)}: encrypted")
     if entry.method != _STORED:
@@ -209,7 +209,7 @@ def _check_plain(entry: Entry, again: str) -> None:
         raise MalformedModel(f"zip member {shown(entry.name)}: stored, but with two different sizes")
 
 
-def _payload(data: memoryview, entry: Entry, end: int) -> memoryview:
+def _payload(data: memoryview, entry: DirectoryLine, end: int) -> memoryview:
     """The bytes of a member that must reach from its local header to `end`, exactly."""
     begin = entry.offset + _LOCAL.size
     if begin > end:
@@ -233,7 +233,7 @@ def _payload(data: memoryview, entry: Entry, end: int) -> memoryview:
     return data[start:stop]
 
 
-def _tails(entry: Entry) -> tuple[bytes, ...]:
+def _tails(entry: DirectoryLine) -> tuple[bytes, ...]:
     """What may stand between the bytes of a member and the next header: a data descriptor, if announced."""
     if not entry.flags & _HAS_DESCRIPTOR:
         return (b"",)

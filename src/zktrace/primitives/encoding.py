@@ -19,7 +19,7 @@ def fields(parts: Iterable[bytes]) -> bytes:
     return b"".join(field(part) for part in parts)
 
 
-class Reader:
+class ByteReader:
     """Takes a byte string apart from the front; every failure is `error`, and nothing may be left over."""
 
     def __init__(self, data: bytes, *, what: str, error: type[MalformedFile]) -> None:

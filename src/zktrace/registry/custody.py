@@ -26,7 +26,7 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, Rejected
 from zktrace.primitives import merkle
 from zktrace.primitives.commitment import commit
-from zktrace.registry.records import PLACE, RELEASE, CarrierCode, Reservation, SeedTree, Setup
+from zktrace.registry.records import PLACE, RELEASE, CarrierCode, ReservationRecord, SeedTree, SetupRecord
 
 IDENTITY_BITS: Final = 128
 PLACES: Final = 1024  # stations that a setup promises seeds for
@@ -73,7 +73,7 @@ class Custody:
             self.code(each, ())  # refused now if there can be no such code
 
     @classmethod
-    def of_setup(cls, key: CodeKey, setup: Setup) -> Self:
+    def of_setup(cls, key: CodeKey, setup: SetupRecord) -> Self:
         """Custody of the codes of a registry, or Rejected if the key is not the one it committed to."""
         shapes = tuple(
             CodeShape(carrier=each.carrier, length=each.length, colluders=each.colluders)
@@ -148,9 +148,9 @@ class Custody:
         identity_bits: int = IDENTITY_BITS,
         places: int = PLACES,
         releases: int = RELEASES,
-    ) -> Setup:
+    ) -> SetupRecord:
         """The first record of a registry with these codes."""
-        return Setup(
+        return SetupRecord(
             title=title,
             code_key=self.key_commitment(),
             carriers=tuple(
@@ -168,9 +168,9 @@ class Custody:
             budget=budget,
         )
 
-    def reservation(self, kind: str, first: int, count: int) -> Reservation:
+    def reservation(self, kind: str, first: int, count: int) -> ReservationRecord:
         """The record that promises further seeds."""
-        return Reservation(of=kind, first=first, seeds=self.tree(kind, first, count))
+        return ReservationRecord(of=kind, first=first, seeds=self.tree(kind, first, count))
 
     def _commitment(self, kind: str, carrier: str, place: int) -> bytes:
         return seed_commitment(kind, self.seed(kind, carrier, place), place, carrier)

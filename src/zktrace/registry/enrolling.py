@@ -1,7 +1,7 @@
 """Enrolling a station: the next place, under the lock, for whoever holds the key that asks."""
 
 from zktrace.registry.ledger import Ledger, check_name
-from zktrace.registry.records import PLACE, Enrolment, Record
+from zktrace.registry.records import PLACE, EnrolmentRecord, Record
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 
@@ -19,9 +19,9 @@ def enrol(registry: Registry, *, station: str, request: Request, allow_weak_para
     return registry.add(next_place)
 
 
-def enrolment(station: str, place: int, request: Request, *, bits: int) -> Enrolment:
+def enrolment(station: str, place: int, request: Request, *, bits: int) -> EnrolmentRecord:
     """The record of a station at a place."""
-    return Enrolment(
+    return EnrolmentRecord(
         station=station,
         row=place,
         public_key=request.public_key,

@@ -29,16 +29,16 @@ from zktrace.primitives.text import shown
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
-    Dispatch,
-    Enrolment,
+    DispatchRecord,
+    EnrolmentRecord,
     Entry,
-    Investigation,
+    InvestigationRecord,
     Record,
-    Release,
-    Reservation,
-    Revocation,
-    Setup,
-    Verdict,
+    ReleaseRecord,
+    ReservationRecord,
+    RevocationRecord,
+    SetupRecord,
+    VerdictRecord,
     offer_digest,
 )
 
@@ -51,10 +51,10 @@ _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Station:
+class Enrolled:
     """An enrolled station as the log knows it."""
 
-    enrolment: Enrolment
+    enrolment: EnrolmentRecord
     index: int  # of the enrolment in the log
     at: str  # when it enrolled
     revoked: str | None = None  # when, if it was
@@ -73,9 +73,9 @@ class Offer:
         return self.promise.first <= place < self.promise.first + self.promise.count
 
 
-def promised(record: Setup | Reservation, kind: str, carriers: tuple[str, ...]) -> Promise:
+def promised(record: SetupRecord | ReservationRecord, kind: str, carriers: tuple[str, ...]) -> Promise:
     """The seed tree of a record."""
-    if isinstance(record, Setup):
+    if isinstance(record, SetupRecord):
         first, tree = 0, record.places if kind == PLACE else record.releases
     else:
         first, tree = record.first, record.seeds
@@ -112,14 +112,14 @@ class Ledger:
 
     def __init__(self) -> None:
         self.size = 0  # entries applied
-        self.first: Setup | None = None
-        self.stations: dict[str, Station] = {}
+        self.first: SetupRecord | None = None
+        self.stations: dict[str, Enrolled] = {}
         self.by_row: list[str] = []  # names, in the order of their rows
-        self.releases: dict[str, tuple[int, Release]] = {}
-        self.dispatches: list[tuple[int, Dispatch]] = []
-        self.investigations: dict[int, Investigation] = {}
+        self.releases: dict[str, tuple[int, ReleaseRecord]] = {}
+        self.dispatches: list[tuple[int, DispatchRecord]] = []
+        self.investigations: dict[int, InvestigationRecord] = {}
         self.unpaid: list[int] = []  # investigations without a budget
-        self.verdicts: dict[int, tuple[int, Verdict]] = {}  # by investigation: (index, verdict)
+        self.verdicts: dict[int, tuple[int, VerdictRecord]] = {}  # by investigation: (index, verdict)
         self.spent = Fraction(0)
         self.offers: dict[str, list[Offer]] = {PLACE: [], RELEASE: []}
         self.claims: list[Claim] = []  # by row: what each station added to it
@@ -129,7 +129,7 @@ class Ledger:
         self._release_looks: dict[str, str] = {}
 
     @property
-    def setup(self) -> Setup:
+    def setup(self) -> SetupRecord:
         """The setup; Refused while there is none."""
         if self.first is None:
             raise Refused("the registry is empty: it has no setup")
@@ -140,14 +140,14 @@ class Ledger:
         """What is left of the false-accusation budget."""
         return self.setup.budget - self.spent
 
-    def station(self, name: str) -> Station:
+    def station(self, name: str) -> Enrolled:
         """The station called `name`, or Refused."""
         try:
             return self.stations[name]
         except KeyError:
             raise Refused(f"no station {shown(name)} is enrolled") from None
 
-    def release(self, name: str) -> Release:
+    def release(self, name: str) -> ReleaseRecord:
         """The release called `name`, or Refused."""
         try:
             return self.releases[name][1]
@@ -184,7 +184,7 @@ class Ledger:
     def apply(self, entry: Entry) -> None:
         """Take the next entry, or refuse it."""
         record = entry.record
-        if (self.first is None) != isinstance(record, Setup):
+        if (self.first is None) != isinstance(record, SetupRecord):
             raise Refused(
                 "the first entry of a registry must be its setup, and no other one may be"
                 if self.first is None
@@ -196,37 +196,37 @@ class Ledger:
 
     def _take(self, record: Record, at: str) -> None:
         match record:
-            case Setup():
+            case SetupRecord():
                 self.first = record
                 for kind in self.offers:
                     self._promise(record, kind)
-            case Reservation():
+            case ReservationRecord():
                 self._reserve(record)
-            case Enrolment():
+            case EnrolmentRecord():
                 self._enrol(record, at)
-            case Release():
+            case ReleaseRecord():
                 self._release(record)
-            case Dispatch():
+            case DispatchRecord():
                 self._dispatch(record)
-            case Revocation():
+            case RevocationRecord():
                 self._revoke(record, at)
-            case Investigation():
+            case InvestigationRecord():
                 self._investigate(record)
-            case Verdict():
+            case VerdictRecord():
                 self._conclude(record)
 
-    def _promise(self, record: Setup | Reservation, kind: str) -> None:
+    def _promise(self, record: SetupRecord | ReservationRecord, kind: str) -> None:
         promise = promised(record, kind, tuple(each.carrier for each in self.setup.carriers))
         digest = offer_digest(self.setup, record)
         self.offers[kind].append(Offer(promise=promise, index=self.size, digest=digest))
 
-    def _reserve(self, record: Reservation) -> None:
+    def _reserve(self, record: ReservationRecord) -> None:
         last = self.offers[record.of][-1].promise
         if record.first != last.first + last.count:
             raise Refused(f"the next {record.of} to promise is {last.first + last.count}, not {record.first}")
         self._promise(record, record.of)
 
-    def _enrol(self, record: Enrolment, at: str) -> None:
+    def _enrol(self, record: EnrolmentRecord, at: str) -> None:
         check_name(record.station, "station")
         _check_new(record.station, self._station_looks, "a station {} is enrolled")
         if record.row != len(self.by_row):
@@ -241,13 +241,13 @@ class Ledger:
             raise Refused(f"{record.station}: {error}") from None
         if codeword != record.codeword:
             raise Refused(f"the codeword of {record.station} is not that of its public key")
-        self.stations[record.station] = Station(enrolment=record, index=self.size, at=at)
+        self.stations[record.station] = Enrolled(enrolment=record, index=self.size, at=at)
         self.by_row.append(record.station)
         self.claims.append(claim_of(record))
         self._credentials[record.public_key] = record.station
         self._station_looks[look_alike(record.station)] = record.station
 
-    def _release(self, record: Release) -> None:
+    def _release(self, record: ReleaseRecord) -> None:
         check_name(record.name, "release")
         _check_new(record.name, self._release_looks, "a release {} exists")
         if record.number != len(self.releases):
@@ -261,21 +261,21 @@ class Ledger:
         self.releases[record.name] = (self.size, record)
         self._release_looks[look_alike(record.name)] = record.name
 
-    def _dispatch(self, record: Dispatch) -> None:
+    def _dispatch(self, record: DispatchRecord) -> None:
         if self.station(record.station).revoked is not None:
             raise Refused(f"the station {record.station} is revoked: it gets no further copies")
         self.release(record.release)
         self.dispatches.append((self.size, record))
 
-    def _revoke(self, record: Revocation, at: str) -> None:
+    def _revoke(self, record: RevocationRecord, at: str) -> None:
         station = self.station(record.station)
         if station.revoked is not None:
             raise Refused(f"the station {record.station} is revoked already")
-        self.stations[record.station] = Station(
+        self.stations[record.station] = Enrolled(
             enrolment=station.enrolment, index=station.index, at=station.at, revoked=at
         )
 
-    def _investigate(self, record: Investigation) -> None:
+    def _investigate(self, record: InvestigationRecord) -> None:
         release = self.release(record.release)
         for carrier in record.carriers:
             if release.layout(carrier) is None:
@@ -302,7 +302,7 @@ class Ledger:
             self.unpaid.append(self.size)
         self.spent = spent
 
-    def _conclude(self, record: Verdict) -> None:
+    def _conclude(self, record: VerdictRecord) -> None:
         case = self.investigations.get(record.investigation)
         if case is None:
             raise Refused(f"entry {record.investigation} is no investigation")
@@ -325,6 +325,6 @@ class Ledger:
         self.verdicts[record.investigation] = (self.size, record)
 
 
-def claim_of(enrolment: Enrolment) -> Claim:
+def claim_of(enrolment: EnrolmentRecord) -> Claim:
     """What a station added to its rows."""
     return Claim(nonce=enrolment.nonce, public=enrolment.public_key)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from zktrace.registry.ledger import CERTIFIED, Ledger
-from zktrace.registry.records import Entry, Investigation, Verdict
+from zktrace.registry.records import Entry, InvestigationRecord, VerdictRecord
 
 OPTION_LIMIT: Final = 40  # characters of a budget that the command line takes
 
@@ -46,8 +46,8 @@ class CaseLine:
 
     place: int
     at: str
-    investigation: Investigation
-    verdict: Verdict | None
+    investigation: InvestigationRecord
+    verdict: VerdictRecord | None
 
 
 def overview(ledger: Ledger) -> Overview:

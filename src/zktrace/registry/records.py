@@ -55,7 +55,7 @@ _OFFER_DOMAIN: Final = b"zkt-offer-v1"
 
 Name = Annotated[str, text(NAME_LIMIT)]
 Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
-Carrier = Annotated[str, choice(NAMES)]
+CarrierName = Annotated[str, choice(NAMES)]
 Carriers = Annotated[tuple[str, ...], listed(choice(NAMES), high=len(NAMES))]
 Count = Annotated[int, whole(0, _WHOLE_LIMIT)]
 Part = Annotated[Fraction, fraction()]
@@ -66,7 +66,7 @@ class CarrierCode(Declared):
     """The code of one carrier: public numbers, and a commitment to the seed of the secret biases."""
 
     what: ClassVar = "a carrier's code"
-    carrier: Carrier
+    carrier: CarrierName
     length: Annotated[int, whole(1, 1 << 20)]  # n_t
     colluders: Annotated[int, whole(2, 1 << 16)]  # c
     biases: Digest  # commitment
@@ -87,7 +87,7 @@ class SeedTree(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup(Declared):
+class SetupRecord(Declared):
     """The first record."""
 
     kind: ClassVar = "setup"
@@ -113,7 +113,7 @@ class Setup(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation(Declared):
+class ReservationRecord(Declared):
     """Further seeds: places `first` to `first + count - 1`."""
 
     kind: ClassVar = "reservation"
@@ -124,7 +124,7 @@ class Reservation(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment(Declared):
+class EnrolmentRecord(Declared):
     """A station at its place: its rows come of the seed promised for it, and of its own nonce and key."""
 
     kind: ClassVar = "enrolment"
@@ -142,7 +142,7 @@ class Layout(Declared):
     """How one carrier of a release is read."""
 
     what: ClassVar = "a layout"
-    carrier: Carrier
+    carrier: CarrierName
     profile: Annotated[str, choice(PROFILES)]
     dimension: Annotated[int, whole(1, 1 << 24)]  # coordinates of a direction
     layers: Annotated[  # weight carrier: sizes of the BatchNorm layers; else empty
@@ -153,7 +153,7 @@ class Layout(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release(Declared):
+class ReleaseRecord(Declared):
     """A shared model whose copies are dispatched."""
 
     kind: ClassVar = "release"
@@ -175,7 +175,7 @@ class Release(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatch(Declared):
+class DispatchRecord(Declared):
     """A copy that was made for a station."""
 
     kind: ClassVar = "dispatch"
@@ -186,7 +186,7 @@ class Dispatch(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revocation(Declared):
+class RevocationRecord(Declared):
     """A station that gets no further copies."""
 
     kind: ClassVar = "revocation"
@@ -233,7 +233,7 @@ def _check_carriers(carriers: tuple[str, ...], what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Investigation(Declared):
+class InvestigationRecord(Declared):
     """Looks that are about to be taken. They are on record, and paid for, before anything is scored."""
 
     kind: ClassVar = "investigation"
@@ -262,7 +262,7 @@ class Investigation(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(Declared):
+class VerdictRecord(Declared):
     """How an investigation ended."""
 
     kind: ClassVar = "verdict"
@@ -273,10 +273,28 @@ class Verdict(Declared):
     findings: Digest  # of the findings in the evidence file
 
 
-Record = Setup | Reservation | Enrolment | Release | Dispatch | Revocation | Investigation | Verdict
+Record = (
+    SetupRecord
+    | ReservationRecord
+    | EnrolmentRecord
+    | ReleaseRecord
+    | DispatchRecord
+    | RevocationRecord
+    | InvestigationRecord
+    | VerdictRecord
+)
 KINDS: Final[dict[str, type[Record]]] = {
     each.kind: each
-    for each in (Setup, Reservation, Enrolment, Release, Dispatch, Revocation, Investigation, Verdict)
+    for each in (
+        SetupRecord,
+        ReservationRecord,
+        EnrolmentRecord,
+        ReleaseRecord,
+        DispatchRecord,
+        RevocationRecord,
+        InvestigationRecord,
+        VerdictRecord,
+    )
 }
 
 
@@ -310,10 +328,10 @@ def record_digest(record: Record) -> bytes:
     ).digest()
 
 
-def offer_digest(setup: Setup, record: Setup | Reservation) -> bytes:
+def offer_digest(setup: SetupRecord, record: SetupRecord | ReservationRecord) -> bytes:
     """What a station asks for a place of. That of a reservation has the setup in it: the biases, too, were
     fixed before the station drew its nonce."""
-    if isinstance(record, Setup):
+    if isinstance(record, SetupRecord):
         return record_digest(record)
     return hashlib.sha256(fields((_OFFER_DOMAIN, record_digest(setup), record_digest(record)))).digest()
 

@@ -35,7 +35,7 @@ from zktrace.primitives.text import shown
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape, Custody, default_shape
 from zktrace.registry.enrolling import enrol
 from zktrace.registry.ledger import Ledger, check_name
-from zktrace.registry.records import PLACE, CarrierCode, Record, SeedTree, Setup
+from zktrace.registry.records import PLACE, CarrierCode, Record, SeedTree, SetupRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import Request
@@ -247,7 +247,7 @@ class Workspace:
             raise Refused(f"{path}: others can read it (chmod 600 it, and consider who has)")
         return CodeKey.from_bytes(data)
 
-    def _begin(self, setup: Setup) -> None:
+    def _begin(self, setup: SetupRecord) -> None:
         """Put the setup on record, unless an interrupted attempt has."""
 
         def first(ledger: Ledger) -> Record:
@@ -285,7 +285,7 @@ def _rehearse(
         CarrierCode(carrier=each.carrier, length=each.length, colluders=each.colluders, biases=zeros)
         for each in shapes
     )
-    setup = Setup(
+    setup = SetupRecord(
         title=title,
         code_key=zeros,
         carriers=carriers,
@@ -294,7 +294,7 @@ def _rehearse(
         identity_bits=identity_bits,
         budget=budget,
     )
-    Setup.from_json(setup.as_json())
+    SetupRecord.from_json(setup.as_json())
 
 
 def _mark(key: CodeKey) -> bytes:

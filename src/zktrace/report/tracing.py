@@ -22,8 +22,7 @@ from zktrace.report.case import (
     RegistryProof,
     StationScore,
 )
-from zktrace.tracing.case import CarrierTable, Case, Named
-from zktrace.tracing.words import (
+from zktrace.report.words import (
     NOT_PROVED,
     NOTHING_MEANS,
     SCORES_ARE_SECRETS,
@@ -35,6 +34,7 @@ from zktrace.tracing.words import (
     shown_tables,
     stage_bound,
 )
+from zktrace.tracing.case import CarrierTable, Case, Named
 
 _UPWARDS: Final = Context(prec=12, rounding=ROUND_CEILING)
 _KEEP: Final = f"{SCORES_ARE_SECRETS[0].upper()}{SCORES_ARE_SECRETS[1:]}."

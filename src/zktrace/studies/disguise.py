@@ -127,7 +127,7 @@ class _Bench:
 
         taken = take_looks(looks, readouts, further, judge)
         chosen, scored = decisive(taken)
-        named = sorted({each.recipient for stage in scored.looks for each in stage})
+        named = sorted({each.recipient for stage in scored.stages for each in stage})
         return {
             "read": True,
             "verdict": str(scored.verdict),

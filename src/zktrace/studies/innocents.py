@@ -36,13 +36,13 @@ from zktrace.federation.roster import experimental_roster
 from zktrace.federation.workers import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
-from zktrace.registry.records import Enrolment, Release
+from zktrace.registry.records import EnrolmentRecord, ReleaseRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.registry.workspace import SETTINGS, Workspace
 from zktrace.studies.binomial import greatest, interval
 from zktrace.studies.ground import CARRIERS
-from zktrace.studies.leaks import LEAKS, Marks
+from zktrace.studies.leaks import LEAKS, CoalitionMark
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.tracing import station
 from zktrace.tracing import Attempt, Case, Readout, trace
@@ -138,7 +138,7 @@ def perform(trial: InnocentsTrial, rows: Rows, *, work: Path, progress: Progress
             readings = desk.readings(suspect, carriers)
             if LEAKS[leak].hidden and not readings[0].further:
                 continue  # nothing would find it again
-            what, count = f"{kind}, {'+'.join(carriers)}, {leak}, {level}", Count(level=level)
+            what, count = f"{kind}, {'+'.join(carriers)}, {leak}, {level}", Tally(level=level)
             for case, members in cases(desk, suspect, readings, leak=leak, level=level, name=what):
                 count.take(case, members)
                 report(what, count.keys, trial.keys)
@@ -147,7 +147,7 @@ def perform(trial: InnocentsTrial, rows: Rows, *, work: Path, progress: Progress
 
 
 @dataclass(slots=True, kw_only=True)
-class Count:
+class Tally:
     """What came of the investigations of one row."""
 
     level: Fraction
@@ -201,7 +201,7 @@ def cases(
         members = tuple(sorted(map(int, rng.permutation(trial.stations)[: how.colluders])))
         claims = registry.ledger().claims
         codes = {each: custody.code(each, claims) for each in custody.carriers}
-        marks = Marks(leak=how, members=members, codes=codes, strength=trial.strength, rng=rng)
+        marks = CoalitionMark(leak=how, members=members, codes=codes, strength=trial.strength, rng=rng)
         case = trace(
             registry,
             custody,
@@ -245,7 +245,7 @@ class Desk:
         return workspace
 
     @cached_property
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[ReleaseRecord, ...]:
         """One for each family of directions."""
         found = self.workspace.registry.ledger().releases.values()
         return tuple(record for _, record in found)[: self.trial.families]
@@ -261,7 +261,7 @@ class Desk:
                 ]
         return self._known[name]
 
-    def registry(self, custody: Custody, release: Release, budget: Fraction) -> Registry:
+    def registry(self, custody: Custody, release: ReleaseRecord, budget: Fraction) -> Registry:
         """A new log under a key: everybody enrolled, and a release that is read as that of the workspace."""
         made = Registry(MemoryStore())
         made.add(custody.setup(title="study", budget=budget, places=self.trial.stations, releases=1))
@@ -271,11 +271,11 @@ class Desk:
         return made
 
     @cached_property
-    def enrolments(self) -> tuple[Enrolment, ...]:
+    def enrolments(self) -> tuple[EnrolmentRecord, ...]:
         """The stations, the same under all keys: their rows differ by the seeds that a key promises."""
         roster = experimental_roster(self.trial.seed, self.trial.stations)
         return tuple(
-            Enrolment(
+            EnrolmentRecord(
                 station=station(row),
                 row=row,
                 public_key=key.to_bytes(),

@@ -39,7 +39,7 @@ LEAKS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Marks:
+class CoalitionMark:
     """The mark of one coalition under one code key."""
 
     leak: Leak

@@ -134,7 +134,7 @@ def outcome(
 ) -> dict[str, Any]:
     """Whom the rule of a profile names, and scores in standard deviations of an innocent's."""
     found = score(readouts, codes, recipients=stations, level=BUDGET, rule=RULE_OF[profile], certify=True)
-    named = sorted({each.recipient for look in found.looks for each in look})
+    named = sorted({each.recipient for stage in found.stages for each in stage})
     return {
         "verdict": str(found.verdict),
         "named": named,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from zktrace.certificates.adjudicate import Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.evidence import Evidence
-from zktrace.registry.records import Investigation, Look
+from zktrace.registry.records import InvestigationRecord, Look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Case:
     look: Look  # the one that named somebody; if none did, the first that gave leads, or the first
     failed: tuple[tuple[str, str], ...]  # alignments that could not be found, and why
     stations: tuple[str, ...]  # by row
-    investigation: Investigation
+    investigation: InvestigationRecord
     level: Fraction  # eps of the whole investigation that the thresholds were made for
     place: int  # of the investigation in the log
     verdict_place: int

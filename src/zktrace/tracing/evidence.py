@@ -16,7 +16,7 @@ from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_bytes
-from zktrace.registry.records import PLACE, RELEASE, Release
+from zktrace.registry.records import PLACE, RELEASE, ReleaseRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 from zktrace.tracing.readout import Readout
@@ -71,7 +71,7 @@ def _opening(custody: Custody, ledger: Ledger, kind: str, carrier: str, place: i
     return SeedOpening(seed=found.seed, others=found.others, path=found.path)
 
 
-def _carrier(custody: Custody, ledger: Ledger, readout: Readout, release: Release) -> CarrierOpening:
+def _carrier(custody: Custody, ledger: Ledger, readout: Readout, release: ReleaseRecord) -> CarrierOpening:
     carrier = readout.carrier
     return CarrierOpening(
         carrier=carrier,

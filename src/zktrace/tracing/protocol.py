@@ -26,7 +26,15 @@ from zktrace.evidence.file import LENGTH_LIMIT
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.readouts import readout_bytes, readout_digest
-from zktrace.registry.records import RULE_OF, Investigation, Layout, Look, Release, Verdict, planned
+from zktrace.registry.records import (
+    RULE_OF,
+    InvestigationRecord,
+    Layout,
+    Look,
+    ReleaseRecord,
+    VerdictRecord,
+    planned,
+)
 from zktrace.registry.registry import Registry
 from zktrace.tracing.case import Case
 from zktrace.tracing.evidence import Requests, assemble
@@ -42,7 +50,7 @@ class _Plan:
     """An investigation as it is about to be put on record."""
 
     suspect: bytes
-    release: Release
+    release: ReleaseRecord
     readouts: tuple[Readout, ...]
     further: tuple[Attempt, ...]
     rule: Rule
@@ -53,12 +61,12 @@ class _Plan:
         aligned = [(each.alignment, each.carrier) for each in self.further]
         return planned([each.carrier for each in self.readouts], aligned)
 
-    def record(self, ledger: Ledger) -> Investigation:
+    def record(self, ledger: Ledger) -> InvestigationRecord:
         """With everybody who is enrolled at the moment it is added."""
         if not ledger.by_row:
             raise Refused("nobody is enrolled: there is no row to score")
         found = {name for look in self.looks for name in look.carriers}
-        made = Investigation(
+        made = InvestigationRecord(
             suspect=self.suspect,
             release=self.release.name,
             carriers=tuple(each for each in NAMES if each in found),
@@ -67,7 +75,9 @@ class _Plan:
             recipients=len(ledger.by_row),
             looks=self.looks,
         )
-        return Investigation.from_json(made.as_json())  # a plan that cannot be on record is refused here
+        return InvestigationRecord.from_json(
+            made.as_json()
+        )  # a plan that cannot be on record is refused here
 
 
 def trace(
@@ -146,7 +156,7 @@ def rebuild(
     return _case(registry, custody, looked, verdict_place, requests)
 
 
-def decided(ledger: Ledger, place: int) -> tuple[Investigation, tuple[int, Verdict]]:
+def decided(ledger: Ledger, place: int) -> tuple[InvestigationRecord, tuple[int, VerdictRecord]]:
     """The investigation at a place of the log, and its verdict with its own place; Refused without one."""
     case, known = ledger.investigations.get(place), ledger.verdicts.get(place)
     if case is None:
@@ -161,7 +171,7 @@ class _Looked:
     """An investigation that was carried out, before its verdict is on record."""
 
     place: int
-    case: Investigation
+    case: InvestigationRecord
     stations: tuple[str, ...]
     eps: Fraction
     taken: list[Taken]
@@ -170,7 +180,7 @@ class _Looked:
 
 def _look(registry: Registry, custody: Custody, plan: _Plan, place: int, *, level: Fraction) -> _Looked:
     """(2) the looks, (3) what they allow to claim."""
-    case = cast(Investigation, registry.entry(place).record)
+    case = cast(InvestigationRecord, registry.entry(place).record)
     ledger = registry.ledger()
     stations = tuple(ledger.by_row[: case.recipients])
     claims = tuple(ledger.claims[: case.recipients])
@@ -212,7 +222,7 @@ def _case(
 
 
 def _judge(
-    plan: _Plan, case: Investigation, custody: Custody, claims: Sequence[Claim], eps: Fraction
+    plan: _Plan, case: InvestigationRecord, custody: Custody, claims: Sequence[Claim], eps: Fraction
 ) -> Judge:
     """Scores a look at its share of `eps`."""
 
@@ -231,8 +241,8 @@ def _judge(
     return judge
 
 
-def _verdict(place: int, claims: Findings) -> Verdict:
-    return Verdict(
+def _verdict(place: int, claims: Findings) -> VerdictRecord:
+    return VerdictRecord(
         investigation=place, verdict=str(claims.verdict), named=claims.stations, findings=claims.digest()
     )
 
@@ -268,7 +278,7 @@ def _plan(
     )
 
 
-def _layout(release: Release, readout: Readout, custody: Custody) -> Layout:
+def _layout(release: ReleaseRecord, readout: Readout, custody: Custody) -> Layout:
     layout = _carried(release, readout.carrier)
     length = custody.shape(readout.carrier).length
     readout_bytes(readout.values)  # finite float64
@@ -281,7 +291,7 @@ def _layout(release: Release, readout: Readout, custody: Custody) -> Layout:
     return layout
 
 
-def _carried(release: Release, carrier: str) -> Layout:
+def _carried(release: ReleaseRecord, carrier: str) -> Layout:
     layout = release.layout(carrier)
     if layout is None:
         raise Refused(f"copies of {release.name} do not carry {carrier}")

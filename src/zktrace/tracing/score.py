@@ -9,10 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.carriers import NAMES, parts
-from zktrace.certificates.adjudicate import TAILS, Decision, Exceedance, Reading, Rule, Verdict, adjudicate
+from zktrace.certificates.adjudicate import (
+    TAILS,
+    CarrierScores,
+    Decision,
+    Exceedance,
+    Rule,
+    Verdict,
+    adjudicate,
+)
 from zktrace.certificates.lengths import candidate_threshold
-from zktrace.certificates.stages import Evidence as Source
-from zktrace.certificates.stages import investigate
+from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Biases, Code, Coefficients, score_all, soft, symmetric
 from zktrace.codes import sums as row_sums
 from zktrace.codes.biases import ONE
@@ -27,13 +34,13 @@ class Scored:
     """What the stages of one look say."""
 
     verdict: Verdict
-    looks: tuple[tuple[Exceedance, ...], ...]  # stages: who was named for the first time at each
+    stages: tuple[tuple[Exceedance, ...], ...]  # who was named for the first time at each
     leads: tuple[Exceedance, ...]
-    readings: tuple[Reading, ...]  # of the first stage
+    readings: tuple[CarrierScores, ...]  # of the first stage
     first: Decision | None  # none if nothing could be read
 
 
-NO_SCORES: Final = Scored(verdict=Verdict.NOTHING, looks=(), leads=(), readings=(), first=None)
+NO_SCORES: Final = Scored(verdict=Verdict.NOTHING, stages=(), leads=(), readings=(), first=None)
 
 
 def score(
@@ -57,7 +64,7 @@ def score(
     leads = (*decision.named, *decision.leads)
     return Scored(
         verdict=Verdict.LEAD if leads else Verdict.NOTHING,
-        looks=(),
+        stages=(),
         leads=leads,
         readings=readings,
         first=decision,
@@ -71,9 +78,9 @@ def coefficients_of(values: NDArray[np.float64], biases: Biases, rule: Rule) -> 
     return soft(values, biases)
 
 
-def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> Reading:
+def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> CarrierScores:
     coefficients = coefficients_of(readout.values, code.biases, rule)
-    return Reading(
+    return CarrierScores(
         carrier=readout.carrier,
         coefficients=coefficients,
         sums=score_all(code, recipients, coefficients),
@@ -84,12 +91,12 @@ def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> Readi
 def _by_stages(
     readouts: Sequence[Readout], codes: Sequence[Code], recipients: int, level: Fraction
 ) -> Scored:
-    first: dict[str, Reading] = {}
+    first: dict[str, CarrierScores] = {}
 
     def source(readout: Readout, code: Code) -> Source:
         def sums(coefficients: Coefficients) -> NDArray[np.int64]:
             found = score_all(code, recipients, coefficients)
-            reading = Reading(
+            reading = CarrierScores(
                 carrier=readout.carrier,
                 coefficients=coefficients,
                 sums=found,
@@ -112,11 +119,11 @@ def _by_stages(
     return _scored(found.stages, tuple(first[each.carrier] for each in readouts))
 
 
-def _scored(stages: tuple[Decision, ...], readings: tuple[Reading, ...]) -> Scored:
+def _scored(stages: tuple[Decision, ...], readings: tuple[CarrierScores, ...]) -> Scored:
     """Everybody named, at the stage that named them first; a stage that names nobody new is the last."""
     verdict = stages[0].verdict
     seen: set[int] = set()
-    looks = []
+    named = []
     for decision in stages:
         if decision.verdict != verdict:
             break
@@ -124,9 +131,9 @@ def _scored(stages: tuple[Decision, ...], readings: tuple[Reading, ...]) -> Scor
         if not fresh:
             break
         seen |= {each.recipient for each in fresh}
-        looks.append(fresh)
+        named.append(fresh)
     return Scored(
-        verdict=verdict, looks=tuple(looks), leads=stages[0].leads, readings=readings, first=stages[0]
+        verdict=verdict, stages=tuple(named), leads=stages[0].leads, readings=readings, first=stages[0]
     )
 
 
@@ -138,7 +145,7 @@ def findings(
         verdict=scored.verdict,
         level=level,
         looks=tuple(_read(each) for each in looks),
-        stages=tuple(_stage(look, stations) for look in scored.looks),
+        stages=tuple(_stage(each, stations) for each in scored.stages),
     )
 
 
@@ -173,8 +180,8 @@ def named(scored: Scored, stations: Sequence[str], alignment: str) -> tuple[Name
             score=each.score,
             certificate=each.certificate,
         )
-        for stage, look in enumerate(scored.looks, start=1)
-        for each in look
+        for stage, found in enumerate(scored.stages, start=1)
+        for each in found
         if each.certificate is not None
     )
 

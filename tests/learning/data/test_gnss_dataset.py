@@ -10,14 +10,14 @@ from safetensors.numpy import load_file
 
 from zktrace.errors import LimitExceeded, MalformedFile, Refused
 from zktrace.learning.data import GnssSpec, load_gnss
-from zktrace.learning.data.cache import Layout, Request, cached, default_folder, open_cache
+from zktrace.learning.data.cache import CacheLayout, SampleRequest, cached, default_folder, open_cache
 from zktrace.learning.data.gnss import GnssConfig, ReceiverShift
 
 SPEC = GnssSpec(total=70, seed=9, stations=3, imbalance=3, minimum=1)
 
 
-def request(spec: GnssSpec = SPEC) -> Request:
-    return Request(simulator=spec.simulator(), labels=spec.labels(), stations=spec.plan().station_of)
+def request(spec: GnssSpec = SPEC) -> SampleRequest:
+    return SampleRequest(simulator=spec.simulator(), labels=spec.labels(), stations=spec.plan().station_of)
 
 
 def only_file(folder: Path) -> Path:
@@ -67,7 +67,7 @@ def test_a_damaged_cache_is_noticed_and_made_again(tmp_path: Path) -> None:
     good = whole.images.copy()
     path = only_file(tmp_path)
     data = path.read_bytes()
-    layout = Layout(digest=request().digest, count=70)
+    layout = CacheLayout(digest=request().digest, count=70)
     places = [0, 9, 60, layout.start - 1, layout.start, layout.start + 100_000, len(data) - 1]
     damaged = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in places]
     for wrong in (*damaged, data[:-1], data[:100], b"", data + b"\0"):

@@ -7,7 +7,7 @@ import pytest
 
 from learning.data import reference
 from zktrace.errors import InputError
-from zktrace.learning.data.gnss import A, B, GnssConfig, ReceiverShift, Simulator, Station, config_named
+from zktrace.learning.data.gnss import A, B, GnssConfig, Receiver, ReceiverShift, Simulator, config_named
 from zktrace.learning.data.gnss.draws import Columns
 from zktrace.learning.data.gnss.front_end import FrontEnds, response
 from zktrace.learning.data.gnss.render import render
@@ -15,7 +15,7 @@ from zktrace.learning.data.gnss.scene import PATHS, Scene, element_pattern
 from zktrace.learning.data.gnss.stations import FrontEnd, nominal_coupling
 from zktrace.learning.data.gnss.timebase import KEPT, LEAD, LENGTH
 
-STATION = Station.draw(7, 3, GnssConfig())
+STATION = Receiver.draw(7, 3, GnssConfig())
 
 
 def scene(count: int, multipath=B, seed: int = 0) -> Scene:  # noqa: ANN001
@@ -159,7 +159,7 @@ def test_the_whole_chain_equals_the_plain_one() -> None:
 
 
 def test_front_ends_have_the_measured_spread() -> None:
-    ends = [Station.draw(0, number, GnssConfig()).front_end for number in range(400)]
+    ends = [Receiver.draw(0, number, GnssConfig()).front_end for number in range(400)]
     gains = np.array([end.gain_db for end in ends])
     np.testing.assert_allclose(gains.mean(axis=0), [0.20, -1.19, 0.22, 0.57], atol=0.1)
     np.testing.assert_allclose(gains.std(axis=0), 0.4, atol=0.08)
@@ -180,7 +180,7 @@ def test_front_ends_have_the_measured_spread() -> None:
 
 def test_coupling_is_reciprocal_and_within_its_ranges() -> None:
     for number in range(50):
-        matrix = Station.draw(0, number, GnssConfig()).coupling
+        matrix = Receiver.draw(0, number, GnssConfig()).coupling
         np.testing.assert_array_equal(matrix, matrix.T)
         level = 20 * np.log10(np.abs(matrix))
         for i, j in ((0, 1), (0, 2), (1, 3), (2, 3)):

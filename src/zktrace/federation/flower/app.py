@@ -28,7 +28,7 @@ from zktrace.federation.client import client
 from zktrace.federation.flower.engine import Patience, flower_engine
 from zktrace.federation.flower.records import (
     Introduction,
-    Request,
+    TrainRequest,
     answer_record,
     introduction_record,
     read_request,
@@ -94,7 +94,7 @@ def _tell(outcome: Path | None, content: dict[str, object]) -> None:
         write_atomic(outcome, json.dumps(content).encode(), replace=True)
 
 
-def _check(request: Request, spec: RunSpec, station: int) -> None:
+def _check(request: TrainRequest, spec: RunSpec, station: int) -> None:
     if request.station != station:
         raise InputError(f"asked as station {request.station}, but this node is station {station}")
     if request.spec != spec.digest():

@@ -19,7 +19,7 @@ from zktrace.federation.client import Absence, Update
 from zktrace.federation.flower.records import (
     Introduction,
     Packer,
-    Request,
+    TrainRequest,
     read_answer,
     read_introduction,
     request_record,
@@ -83,7 +83,7 @@ def flower_engine(
 
 
 def _request(spec: RunSpec, number: int, station: int, state: State, packer: Packer) -> RecordDict:
-    request = Request(number=number, station=station, spec=spec.digest(), state=state)
+    request = TrainRequest(number=number, station=station, spec=spec.digest(), state=state)
     return request_record(request, packer)
 
 

@@ -46,7 +46,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
+class TrainRequest:
     """Train this state for this round, as this station, in this run."""
 
     number: int
@@ -114,16 +114,16 @@ def _array(packed: Array) -> NDArray[Any]:
     return np.array(flat.reshape(shape, order="F" if fortran else "C"), order="C")
 
 
-def request_record(request: Request, packer: Packer) -> RecordDict:
+def request_record(request: TrainRequest, packer: Packer) -> RecordDict:
     """What a station is sent."""
     facts = ConfigRecord({"number": request.number, "station": request.station, "spec": request.spec})
     return RecordDict({_STATE: packer.pack(request.state), _ROUND: facts})
 
 
-def read_request(content: RecordDict) -> Request:
+def read_request(content: RecordDict) -> TrainRequest:
     """What a station was sent."""
     facts = _config(content, _ROUND)
-    return Request(
+    return TrainRequest(
         number=_whole(facts, "number"),
         station=_whole(facts, "station"),
         spec=_text(facts, "spec"),

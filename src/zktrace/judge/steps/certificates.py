@@ -6,7 +6,7 @@ from zktrace.certificates.certificate import Certificate
 from zktrace.evidence import Stage
 from zktrace.evidence.figures import chance, up
 from zktrace.judge.bench import Bench
-from zktrace.judge.scoring import Look, beyond, compare, own_certificate
+from zktrace.judge.scoring import StageScore, beyond, compare, own_certificate
 from zktrace.judge.steps.scores import look_at
 
 
@@ -37,7 +37,7 @@ def check_certificates(bench: Bench) -> None:
         minutes.saw("nobody is accused, nothing is certified")
 
 
-def _certificate(bench: Bench, seen: Look, number: int, carrier: str, where: str) -> Certificate:
+def _certificate(bench: Bench, seen: StageScore, number: int, carrier: str, where: str) -> Certificate:
     """The judge's own, which must pass."""
     case = bench.dossier.investigation
     own = own_certificate(
@@ -57,7 +57,13 @@ def _certificate(bench: Bench, seen: Look, number: int, carrier: str, where: str
 
 
 def _check_beyond(
-    bench: Bench, seen: Look, stage: Stage, carrier: str, *, thresholds: tuple[Fraction, ...], where: str
+    bench: Bench,
+    seen: StageScore,
+    stage: Stage,
+    carrier: str,
+    *,
+    thresholds: tuple[Fraction, ...],
+    where: str,
 ) -> None:
     for naming in (each for each in stage.named if each.carrier == carrier):
         row = bench.rows[naming.station, carrier]
@@ -69,7 +75,9 @@ def _check_beyond(
                 )
 
 
-def _check_nobody_kept(bench: Bench, seen: Look, number: int, carrier: str, threshold: Fraction) -> None:
+def _check_nobody_kept(
+    bench: Bench, seen: StageScore, number: int, carrier: str, threshold: Fraction
+) -> None:
     """A stage names everybody beyond it: whoever is named later was not beyond it.
 
     Otherwise an operator could choose whom a later stage takes out, and try as often as there are choices.

@@ -10,7 +10,7 @@ from zktrace.judge.bench import Bench
 from zktrace.registry.ledger import claim_of
 from zktrace.registry.log import Head, verify_consistency
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import Enrolment
+from zktrace.registry.records import EnrolmentRecord
 from zktrace.registry.requests import Request
 
 _NO_DIGEST: Final = bytes(32)
@@ -101,7 +101,7 @@ def _open_accused(bench: Bench, accused: Accused) -> None:
     )
 
 
-def _check_request(bench: Bench, accused: Accused, enrolment: Enrolment, offer: bytes) -> None:
+def _check_request(bench: Bench, accused: Accused, enrolment: EnrolmentRecord, offer: bytes) -> None:
     """The nonce is the station's own: whoever holds its key asked with it, for a place of this offer."""
     minutes = bench.minutes
     if not accused.request:

@@ -7,7 +7,7 @@ import numpy as np
 from zktrace.evidence import Stage
 from zktrace.evidence.figures import down
 from zktrace.judge.bench import Bench
-from zktrace.judge.scoring import Look, look
+from zktrace.judge.scoring import StageScore, look
 from zktrace.primitives.gf2 import Bits
 from zktrace.readouts.directions import Floats
 
@@ -24,7 +24,7 @@ def check_scores(bench: Bench) -> None:
         bench.minutes.left("the scores behind a lead or its absence: no row is opened")
 
 
-def look_at(bench: Bench, number: int, carrier: str, values: Floats) -> Look:
+def look_at(bench: Bench, number: int, carrier: str, values: Floats) -> StageScore:
     """What a stage (counted from 1) scores with, on these values of a carrier."""
     stages = bench.evidence.findings.stages
     before = [name for each in stages[: number - 1] for name in each.stations]

@@ -50,7 +50,7 @@ def default_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
+class SampleRequest:
     """Samples 0..n-1 of a simulator, each with its class and its station."""
 
     simulator: Simulator
@@ -77,7 +77,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class CacheLayout:
     """Where things are in the file of `count` samples."""
 
     digest: str
@@ -133,10 +133,10 @@ class SampleCache:
 
 
 def cached(
-    folder: Path, request: Request, *, workers: int = 1, progress: Progress | None = None
+    folder: Path, request: SampleRequest, *, workers: int = 1, progress: Progress | None = None
 ) -> SampleCache:
     """From the folder if a sound file is there; otherwise the file is made, whole or not at all."""
-    layout = Layout(digest=request.digest, count=len(request.labels))
+    layout = CacheLayout(digest=request.digest, count=len(request.labels))
     path = folder / f"gnss-{layout.digest[:32]}.safetensors"
     if path.exists():
         try:
@@ -152,7 +152,7 @@ def cached(
     return open_cache(path, layout)
 
 
-def open_cache(path: Path, layout: Layout) -> SampleCache:
+def open_cache(path: Path, layout: CacheLayout) -> SampleCache:
     """Map a file; MalformedFile if it is not exactly what `layout` says, to the last bit."""
     with open(open_regular(path, limit=1 << 46), "rb") as handle:
         size = os.fstat(handle.fileno()).st_size
@@ -173,7 +173,12 @@ def _sha256(mapped: mmap.mmap, start: int) -> str:
 
 
 def _build(  # noqa: PLR0917
-    handle: BinaryIO, path: Path, layout: Layout, request: Request, workers: int, progress: Progress | None
+    handle: BinaryIO,
+    path: Path,
+    layout: CacheLayout,
+    request: SampleRequest,
+    workers: int,
+    progress: Progress | None,
 ) -> None:
     os.posix_fallocate(handle.fileno(), 0, layout.size)  # a full disk is noticed here
     mapped = mmap.mmap(handle.fileno(), layout.size)

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from zktrace.errors import LimitExceeded
-from zktrace.learning.data.cache import SAMPLE_LIMIT, Request, cached
+from zktrace.learning.data.cache import SAMPLE_LIMIT, SampleRequest, cached
 from zktrace.learning.data.counts import IMBALANCE, class_counts, shuffled_labels
 from zktrace.learning.data.dataset import Dataset, Labels
 from zktrace.learning.data.gnss.settings import DEFAULT, GnssConfig
@@ -76,7 +76,7 @@ def load_gnss(
         made = simulator.samples(indices, labels, plan.station_of, workers=threads, progress=progress)
         images = made.images
     else:
-        request = Request(simulator=simulator, labels=labels, stations=plan.station_of)
+        request = SampleRequest(simulator=simulator, labels=labels, stations=plan.station_of)
         images = cached(cache, request, workers=threads, progress=progress).images
     dataset = Dataset(
         name="gnss",

@@ -12,7 +12,7 @@ from zktrace.learning.data.gnss.settings import (
     config_named,
 )
 from zktrace.learning.data.gnss.simulator import CLASS_NAMES, Samples, Simulator
-from zktrace.learning.data.gnss.stations import FrontEnd, Site, Station
+from zktrace.learning.data.gnss.stations import FrontEnd, Receiver, Site
 
 __all__ = [
     "CLASS_NAMES",
@@ -24,10 +24,10 @@ __all__ = [
     "GnssConfig",
     "JnrLaw",
     "Multipath",
+    "Receiver",
     "ReceiverShift",
     "Samples",
     "Simulator",
     "Site",
-    "Station",
     "config_named",
 ]

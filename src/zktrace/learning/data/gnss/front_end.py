@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.learning.data.gnss.draws import Floats, Ints
-from zktrace.learning.data.gnss.stations import FrontEnd, Station
+from zktrace.learning.data.gnss.stations import FrontEnd, Receiver
 from zktrace.learning.data.gnss.timebase import FREQUENCY_MHZ, RATE_MHZ, Complexes
 
 BITS: Final = 14
@@ -60,7 +60,7 @@ class FrontEnds:
     extra_noise: Floats  # [S]: added noise over received power
 
     @classmethod
-    def of(cls, stations: Sequence[Station]) -> Self:
+    def of(cls, stations: Sequence[Receiver]) -> Self:
         """Everything that is computed once a station."""
         ends = [station.front_end for station in stations]
         balance = [iq_imbalance(end) for end in ends]

@@ -21,7 +21,7 @@ from zktrace.learning.data.gnss.pulsed import Pulsed
 from zktrace.learning.data.gnss.render import SIZE, render
 from zktrace.learning.data.gnss.scene import Scene
 from zktrace.learning.data.gnss.settings import DEFAULT, GnssConfig
-from zktrace.learning.data.gnss.stations import Station
+from zktrace.learning.data.gnss.stations import Receiver
 from zktrace.learning.data.gnss.timebase import ELEMENTS, KEPT, LEAD, LENGTH, TIME, Complexes, cis
 from zktrace.learning.data.gnss.waveforms import Chirp, FreqHopper, Multitone, Noise, Waveform
 from zktrace.learning.data.streams import numbered, stream_key
@@ -80,9 +80,9 @@ class Simulator:
         return stream_key(self.seed, "gnss", "sample")
 
     @cached_property
-    def roster(self) -> tuple[Station, ...]:
+    def roster(self) -> tuple[Receiver, ...]:
         """The stations, in order."""
-        return tuple(Station.draw(self.seed, number, self.config) for number in range(self.stations))
+        return tuple(Receiver.draw(self.seed, number, self.config) for number in range(self.stations))
 
     @cached_property
     def _front_ends(self) -> FrontEnds:

@@ -115,7 +115,7 @@ class Perturbation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Station:
+class Receiver:
     """One receiver of the federation."""
 
     front_end: FrontEnd

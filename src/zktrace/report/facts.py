@@ -1,7 +1,7 @@
-"""A case as plain values for a machine. What is told of whom: `zktrace.tracing.words`."""
+"""A case as plain values for a machine. What is told of whom: `zktrace.report.words`."""
 
+from zktrace.report.words import ASSUMPTION, NOT_PROVED, shown_rows, shown_tables, stage_bound
 from zktrace.tracing.case import Case, Lead, Named
-from zktrace.tracing.words import ASSUMPTION, NOT_PROVED, shown_rows, shown_tables, stage_bound
 
 __all__ = ["case_facts"]
 
