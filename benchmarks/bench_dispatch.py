@@ -26,7 +26,7 @@ from zktrace.models import ModelState, model_digest, save_model
 from zktrace.readouts.scales import centred, layer_sizes
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.requests import Request
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 COPIES = int(os.environ.get("ZKTRACE_BENCH_COPIES", "100"))
 LENGTH = 512
@@ -78,7 +78,7 @@ def one_copy(shared: ModelState) -> list[Row]:
 def many_copies(shared: ModelState) -> list[Row]:
     """Dispatch to many stations: time a copy with file and record, and the growth of memory."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Workspace.create(
+        place = Home.create(
             Path(folder) / "op", title="benchmark", budget=Fraction(1, 100), carriers=["weight"]
         )
         for number in range(COPIES):

@@ -22,16 +22,16 @@ from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, save_model
 from zktrace.registry.requests import Request
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 from zktrace.tracing import trace
 
 CARRIERS = ("weight", "feature", "output")
 STATIONS, IMAGES, CLASSES = 10, 6_000, 10
 
 
-def operator(folder: Path, shared: ModelState) -> Workspace:
+def operator(folder: Path, shared: ModelState) -> Home:
     """Ten stations and a release with all carriers."""
-    place = Workspace.create(folder / "op", title="benchmark", budget=Fraction(1, 10), carriers=CARRIERS)
+    place = Home.create(folder / "op", title="benchmark", budget=Fraction(1, 10), carriers=CARRIERS)
     for number in range(STATIONS):
         request = Request.make(SecretKey.generate(by_name("test-128-64-16")), place.offer)
         place.enrol(f"s{number}", request, allow_weak_params=True)
@@ -46,7 +46,7 @@ def operator(folder: Path, shared: ModelState) -> Workspace:
     return place
 
 
-def investigate(place: Workspace, reading: Reading, suspect: bytes) -> int:
+def investigate(place: Home, reading: Reading, suspect: bytes) -> int:
     """The looks that took place."""
     case = trace(
         place.registry,

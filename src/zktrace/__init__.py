@@ -1,3 +1,68 @@
-"""ZK-Trace: whose copy of the federated model leaked, with a bound that a judge can re-check."""
+"""ZK-Trace: whose copy of the federated model leaked, with a bound that a judge can re-check.
+
+    home = zktrace.Workspace.create(folder, title="...", budget="1/100")
+    alpha = zktrace.Credential.new("alpha")
+    home.enrol("alpha", alpha.request(home.setup))
+    release = home.release(model)
+    copy = home.dispatch("alpha", release)
+    case = home.trace(suspect, budget="1/1000")
+    zktrace.judge(case.evidence, head=home.head, suspect=suspect)
+
+These names are stable. All else is the inside of the house: it may change, and `docs/api.md` says so.
+Nothing is loaded before it is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from zktrace.errors import Error
+    from zktrace.evidence import Evidence
+    from zktrace.front.case import TracedCase
+    from zktrace.front.credential import Credential
+    from zktrace.front.judging import judge
+    from zktrace.front.workspace import MarkedCopy, Workspace
+    from zktrace.judge.judgement import Judgement
+    from zktrace.judge.policy import Policy
+    from zktrace.marking.settings import CopySettings
+    from zktrace.readouts.samples import Pool
 
 __version__ = "0.1.0"
+__all__ = [
+    "CopySettings",
+    "Credential",
+    "Error",
+    "Evidence",
+    "Judgement",
+    "MarkedCopy",
+    "Policy",
+    "Pool",
+    "TracedCase",
+    "Workspace",
+    "judge",
+]
+
+_PLACES: Final = {
+    "CopySettings": "zktrace.marking.settings",
+    "Credential": "zktrace.front.credential",
+    "Error": "zktrace.errors",
+    "Evidence": "zktrace.evidence",
+    "Judgement": "zktrace.judge.judgement",
+    "MarkedCopy": "zktrace.front.workspace",
+    "Policy": "zktrace.judge.policy",
+    "Pool": "zktrace.readouts.samples",
+    "TracedCase": "zktrace.front.case",
+    "Workspace": "zktrace.front.workspace",
+    "judge": "zktrace.front.judging",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'zktrace' has no attribute {name!r}")
+    return getattr(import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -10,7 +10,7 @@ import pytest
 from cli.test_trace import here, made, spoken  # noqa: F401
 from zktrace.cli.app import run
 from zktrace.registry.export import write_export
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 STRICT = (
     "max_total_budget = 0.01\nrequire_suspect = true\nrequire_readout = true\nrequire_shared = true\n"
@@ -24,14 +24,14 @@ def case(here: Path, capsys: pytest.CaptureFixture[str]) -> str:  # noqa: F811
     """A case in the folder; its head."""
     assert run(["trace", "../bravo.safetensors", "--out", "case.zkt.json"]) == 0
     spoken(capsys)
-    return Workspace.find().registry.head().to_text()
+    return Home.find().registry.head().to_text()
 
 
 def grown(capsys: pytest.CaptureFixture[str]) -> str:
     """The head after another case."""
     assert run(["trace", "../alpha.safetensors"]) == 0
     spoken(capsys)
-    return Workspace.find().registry.head().to_text()
+    return Home.find().registry.head().to_text()
 
 
 def test_a_log_that_has_grown_takes_a_consistency_proof(
@@ -50,7 +50,7 @@ def test_a_log_that_has_grown_takes_a_consistency_proof(
     text = " ".join(spoken(capsys).split())
     assert "by a consistency proof" in text
     assert "upheld: certified-attribute, bravo" in text
-    write_export(Workspace.find().registry, Path("export"))
+    write_export(Home.find().registry, Path("export"))
     assert run(["judge", "case.zkt.json", "--head", newer, "--registry", "export"]) == 0
     text = " ".join(spoken(capsys).split())
     assert "1/1000 for all of the log up to it (recounted; 1/500 with those after it)" in text
@@ -69,7 +69,7 @@ def test_the_strictest_policy_is_met_by_honest_evidence(
     here: Path,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    home = Workspace.find()
+    home = Home.find()
     before = home.registry.head().to_text()
     assert run(["trace", "../bravo.safetensors", "--out", "case.zkt.json"]) == 0
     spoken(capsys)

@@ -22,7 +22,7 @@ from zktrace.readouts.views import in_views, mean_view
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.readouts import readout_bytes, readout_digest
 from zktrace.registry.records import Layout, ReleaseRecord
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
 LENGTH, CLASSES = 256, 4
@@ -37,7 +37,7 @@ def reference(images: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A release with the output carrier, made without torch."""
     place = operator(tmp_path / "op", "alpha", "beta", "gamma", shapes=SHAPES)
     rng = np.random.default_rng(1)
@@ -64,7 +64,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return place
 
 
-def leaked(place: Workspace, images: np.ndarray, row: int) -> np.ndarray:
+def leaked(place: Home, images: np.ndarray, row: int) -> np.ndarray:
     """A copy of station `row`: the shared model's scores, moved where an image is a probe."""
     layout = place.registry.ledger().release("r1").layouts[0]
     probes = release_folder(place, "r1").queries(layout).probes
@@ -82,7 +82,7 @@ def leaked(place: Workspace, images: np.ndarray, row: int) -> np.ndarray:
 
 
 @contextmanager
-def endpoint(place: Workspace, row: int) -> Iterator[str]:
+def endpoint(place: Home, row: int) -> Iterator[str]:
     class Answering(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -107,7 +107,7 @@ def endpoint(place: Workspace, row: int) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_queried_model_is_traced_and_judged(home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_queried_model_is_traced_and_judged(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     export = ["probes", "export", "--decoys", "100", "--out", "queries.npz", "--order", "order.key", "--json"]
     assert run(export) == 0
     assert json.loads(capsys.readouterr().out)["queries"] == 4 * (LENGTH + 100)
@@ -133,7 +133,7 @@ def test_a_queried_model_is_traced_and_judged(home: Workspace, capsys: pytest.Ca
     assert "step 5" in capsys.readouterr().err
 
 
-def test_labels_alone_name_nobody(home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_alone_name_nobody(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     layout = home.registry.ledger().release("r1").layouts[0]
     probes = release_folder(home, "r1").queries(layout).probes
     answers = leaked(home, probes, 1)
@@ -155,7 +155,7 @@ def test_labels_alone_name_nobody(home: Workspace, capsys: pytest.CaptureFixture
     ],
 )
 def test_bad_input_is_one_line(
-    home: Workspace, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+    home: Home, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     np.savez("scores.npz", scores=np.random.default_rng(0).standard_normal((5, 4)))
     assert run(arguments) == 2

@@ -14,7 +14,7 @@ from zktrace.evidence import Evidence
 from zktrace.models import open_model, save_model
 from zktrace.registry.export import write_export
 from zktrace.registry.records import RevocationRecord
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 made, here = test_trace.made, test_trace.here  # a workspace of four stations with a copy each
 
@@ -37,11 +37,11 @@ def _cases(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 
 def rebuilt(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Path, dict[str, object]]:
-    before = Workspace.find().registry
+    before = Home.find().registry
     size, spent = before.head().size, before.ledger().spent
     assert run(["cases", "rebuild", *arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    after = Workspace.find().registry
+    after = Home.find().registry
     assert (after.head().size, after.ledger().spent) == (size, spent)
     return Path(str(facts["evidence"])), facts
 
@@ -63,14 +63,14 @@ def test_evidence_is_made_again(here: Path, capsys: pytest.CaptureFixture[str], 
 
 def test_the_log_may_have_grown_meanwhile(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, before = lost(capsys, "trace", "../bravo.safetensors")
-    home = Workspace.find()
+    home = Home.find()
     home.registry.add(RevocationRecord(station="delta", reason="left"))
     assert run(["trace", "../alpha.safetensors"]) == 0
     capsys.readouterr()
     path, facts = rebuilt(capsys, str(place), "../bravo.safetensors")
     found = Evidence.from_bytes(path.read_bytes())
     assert found.findings == before.findings
-    assert found.head == facts["head"] == Workspace.find().registry.head().to_text() != before.head
+    assert found.head == facts["head"] == Home.find().registry.head().to_text() != before.head
     write_export(home.registry, here / "export")
     arguments = ["judge", str(path), "--head", found.head, "--suspect", "../bravo.safetensors"]
     assert run([*arguments, "--registry", str(here / "export")]) == 0
@@ -105,9 +105,9 @@ def test_what_cannot_be_rebuilt_is_said(
     with monkeypatch.context() as patch:
         patch.setattr("zktrace.tracing.protocol.take_looks", _killed)
         assert run(["trace", "../bravo.safetensors"]) == 130
-    open_place = max(Workspace.find().registry.ledger().investigations)
+    open_place = max(Home.find().registry.ledger().investigations)
     capsys.readouterr()
-    home = Workspace.find().registry
+    home = Home.find().registry
     size, spent = home.head().size, home.ledger().spent
     for arguments, words in (
         ([str(place), "../alpha.safetensors"], "on record is"),

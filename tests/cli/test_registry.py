@@ -12,7 +12,7 @@ from zktrace.cli.app import run
 from zktrace.credentials import SecretKey, by_name
 from zktrace.registry.log import Head
 from zktrace.registry.records import DispatchRecord, ReleaseRecord
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 OFFER = "zkt-offer-v1:" + "00" * 32
 
@@ -121,7 +121,7 @@ def test_the_table_of_stations(inside: Path, capsys: pytest.CaptureFixture[str])
     head = "row station fingerprint enrolled at revoked at copies"
     assert " ".join(capsys.readouterr().out.split()) == head
     facts = enrol(capsys, "alpha")
-    place = Workspace.open(inside)
+    place = Home.open(inside)
     place.registry.add(lambda ledger: ReleaseRecord.from_json(RELEASE | {"root": ledger.root.hex()}))
     for _ in range(2):
         place.registry.add(DispatchRecord(station="alpha", release="v1", copy=bytes(32)))
@@ -152,7 +152,7 @@ RELEASE = {
 def test_json_is_never_cut(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Long lines for people are shortened; what a program reads is whole."""
     layout = RELEASE["layouts"][0] | {"layers": list(range(1, 3500))}  # type: ignore[index,operator]
-    Workspace.open(inside).registry.add(
+    Home.open(inside).registry.add(
         lambda ledger: ReleaseRecord.from_json(RELEASE | {"layouts": [layout], "root": ledger.root.hex()})
     )
     assert run(["log", "prove", "1"]) == 0
@@ -162,7 +162,7 @@ def test_json_is_never_cut(inside: Path, capsys: pytest.CaptureFixture[str]) -> 
     _, head = ask(capsys, "log", "head")
     code, checked = ask(capsys, "log", "verify", "--proof", "proof", "--head", str(head["head"]))
     assert (code, checked["kind"]) == (0, "release")
-    root = Workspace.open(inside).registry.ledger().release("v1").root.hex()
+    root = Home.open(inside).registry.ledger().release("v1").root.hex()
     assert checked["body"] == RELEASE | {"layouts": [layout], "root": root}
 
 
@@ -277,7 +277,7 @@ def test_a_budget_is_the_number_that_was_written(
 def test_a_changed_key_or_log_is_noticed(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
     enrol(capsys, "alpha")
     _, head = ask(capsys, "log", "head")
-    Workspace.create(inside.parent / "other", title="other", carriers=["weight"])
+    Home.create(inside.parent / "other", title="other", carriers=["weight"])
     other = (inside.parent / "other" / "secrets" / "code.key").read_bytes()
     mine = (inside / "secrets" / "code.key").read_bytes()
     (inside / "secrets" / "code.key").write_bytes(other)

@@ -18,7 +18,7 @@ from zktrace.readouts.identity import read_component
 from zktrace.readouts.runs import RunFacts
 from zktrace.registry.records import RevocationRecord
 from zktrace.registry.roster import roster
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 NAMES = ("kiel", "aachen", "munich", "berlin")
 
@@ -51,7 +51,7 @@ def test_a_run_has_the_stations_of_the_registry(here: Path) -> None:
     assert spec["preset"]["federation"]["clients"] == 3
     assert spec["preset"]["marks"]["bits"] == 128
     assert json.loads(Path("run/result.json").read_text())["stations"] == spec["stations"]
-    ledger = Workspace.open(Path("op")).registry.ledger()
+    ledger = Home.open(Path("op")).registry.ledger()
     for name in spec["stations"]:
         assert Path(f"run/stations/{name}.pub").read_bytes() == ledger.station(name).enrolment.public_key
     page = Path("run/report.html").read_text()
@@ -77,7 +77,7 @@ def test_a_station_is_marked_in_the_block_of_its_row(here: Path, capsys: pytest.
     agreement = {
         each["station"]: each["agreement"] for each in json.loads(capsys.readouterr().out)["stations"]
     }
-    ledger = Workspace.open(Path("op")).registry.ledger()
+    ledger = Home.open(Path("op")).registry.ledger()
     state = open_model("run/model.safetensors")
     for name in ("munich", "berlin"):
         enrolment = ledger.station(name).enrolment
@@ -89,7 +89,7 @@ def test_a_station_is_marked_in_the_block_of_its_row(here: Path, capsys: pytest.
 def test_a_station_that_is_revoked_later_stays_in_the_roster_of_its_run(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = Workspace.open(Path("op"))
+    home = Home.open(Path("op"))
     if home.registry.ledger().station("berlin").revoked is None:
         home.registry.add(RevocationRecord(station="berlin", reason="left too"))
     assert run(["attribute", "run/model.safetensors", "--workspace", "op", "--json"]) == 0
@@ -114,7 +114,7 @@ def test_codewords_of_another_length_are_not_read(here: Path, capsys: pytest.Cap
     said = capsys.readouterr().err
     assert "trained with codewords of 16 bits, the registry's have 128" in said
     assert "train --workspace" in said
-    assert not Workspace.open(Path("op")).registry.ledger().releases
+    assert not Home.open(Path("op")).registry.ledger().releases
 
 
 def test_keys_that_are_not_the_runs_are_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from cli import test_trace
 from zktrace.cli.app import run
 from zktrace.registry.overview import budget_text
 from zktrace.registry.records import RevocationRecord
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 made, here = test_trace.made, test_trace.here  # a workspace of four stations with a copy each
 
@@ -26,7 +26,7 @@ def asked(capsys: pytest.CaptureFixture[str], *command: str) -> dict[str, object
 
 
 def test_status_counts_what_is_on_record(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    home = Workspace.find()
+    home = Home.find()
     home.registry.add(RevocationRecord(station="delta", reason="left"))
     assert run(["trace", "../bravo.safetensors"]) == 0
     assert run(["trace", "../unmarked.safetensors", "--budget", "1/500"]) == 4
@@ -36,7 +36,7 @@ def test_status_counts_what_is_on_record(here: Path, capsys: pytest.CaptureFixtu
     assert facts["releases"] == [{"name": "r1", "carriers": ["weight"], "copies": 4, "stations": 4}]
     assert (facts["cases"], facts["certified"], facts["open"]) == (2, 1, 0)
     assert (facts["budget"], facts["spent"], facts["left"]) == ("1/100", "3/1000", "7/1000")
-    assert facts["head"] == Workspace.find().registry.head().to_text()
+    assert facts["head"] == Home.find().registry.head().to_text()
     assert run(["status"]) == 0
     text = capsys.readouterr().out
     assert "stations  4 enrolled, 1 of them revoked" in text
@@ -110,11 +110,11 @@ def test_a_budget_that_is_too_large_proposes_one_that_would_do(
 ) -> None:
     for budget in before:
         assert run(["trace", "../unmarked.safetensors", "--budget", budget]) == 4
-    looks = len(Workspace.find().registry.ledger().investigations)
+    looks = len(Home.find().registry.ledger().investigations)
     capsys.readouterr()
     assert run(["trace", "../bravo.safetensors", "--budget", wanted]) == 2
     assert words in capsys.readouterr().err
-    assert len(Workspace.find().registry.ledger().investigations) == looks
+    assert len(Home.find().registry.ledger().investigations) == looks
 
 
 @pytest.mark.parametrize("text", ["1/100", f"1/{3**200}", f"{7**80}/{11**81}"])
@@ -131,7 +131,7 @@ def test_an_uncertified_look_is_asked_for_twice(here: Path, capsys: pytest.Captu
     said = capsys.readouterr().err
     assert "ends certified looks under this setup for ever" in said
     assert "--yes" in said
-    assert not Workspace.find().registry.ledger().investigations
+    assert not Home.find().registry.ledger().investigations
     assert run([*command, "--yes"]) == 3
     assert "budget    nothing spent here; nothing can be certified any more" in capsys.readouterr().out
     assert run(command) == 3  # there is nothing to lose any more
@@ -152,4 +152,4 @@ def test_on_a_terminal_it_asks(here: Path, answer: bytes, code: int) -> None:
     os.close(follower)
     assert ran.returncode == code, ran.stderr
     assert "End certified looks for ever?" in ran.stderr
-    assert len(Workspace.find().registry.ledger().investigations) == (code == 3)
+    assert len(Home.find().registry.ledger().investigations) == (code == 3)

@@ -22,7 +22,7 @@ from zktrace.models import open_model, save_model
 from zktrace.primitives import files
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.export import write_export
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 LAYERS = (200, 200, 200)
 LENGTH = 256
@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace, a shared model, a copy for every station, and an unmarked model."""
     root = tmp_path_factory.mktemp("case")
     shape = CodeShape(carrier="weight", length=LENGTH, colluders=2)
-    home = Workspace.create(root / "home", title="test", budget=Fraction(1, 100), carriers=(shape,))
+    home = Home.create(root / "home", title="test", budget=Fraction(1, 100), carriers=(shape,))
     for i, name in enumerate(STATIONS):
         home.enrol(name, request(i, home.offer))
     rng = np.random.default_rng(0)
@@ -78,14 +78,14 @@ def facts_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
 
 
 def test_a_leaked_copy_is_named_and_the_judge_agrees(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = Workspace.find().registry.head().to_text()
+    before = Home.find().registry.head().to_text()
     assert run(["trace", "../bravo.safetensors", "--out", "case.zkt.json"]) == 0
     text = spoken(capsys)
     assert text.startswith("CERTIFIED: bravo's copy.\n")
     assert "at most 1/1000 (0.001)" in " ".join(text.split())
     assert "It does not prove" in text
     assert stat.S_IMODE(Path("case.zkt.json").stat().st_mode) == 0o600
-    home = Workspace.find()
+    home = Home.find()
     head = home.registry.head().to_text()
     assert f"head      {head}" in text
     assert run(["judge", "case.zkt.json", "--head", head]) == 0
@@ -188,7 +188,7 @@ def test_what_goes_wrong_early_costs_no_budget(here: Path, capsys: pytest.Captur
     for arguments in wrong:
         assert run(["trace", *arguments]) == 2, arguments
         assert capsys.readouterr().err.startswith("error: ")
-    assert not Workspace.find().registry.ledger().investigations
+    assert not Home.find().registry.ledger().investigations
     assert Path("there.json").read_text() == ""
 
 
@@ -209,7 +209,7 @@ def test_what_the_workspace_keeps_is_not_replaced_even_by_force(
     assert run(["credential", "new", "code", "--dir", "secrets", "--force"]) == 2
     assert "not even --force" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
-    assert not Workspace.find().registry.ledger().investigations
+    assert not Home.find().registry.ledger().investigations
     arguments = ["trace", "../bravo.safetensors", "--out", "case.json", "--report", "cases/case.html"]
     assert run(arguments) == 0
     assert "CERTIFIED" in spoken(capsys)
@@ -223,7 +223,7 @@ def test_a_folder_that_cannot_be_written_to_is_found_first(
         monkeypatch.setattr("os.access", lambda path, mode, closed=closed: Path(path) != closed)
         assert run(["trace", "../bravo.safetensors", "--out", str(here / "closed" / "case.json")]) == 2
         assert "cannot be written to" in capsys.readouterr().err
-    assert not Workspace.find().registry.ledger().investigations
+    assert not Home.find().registry.ledger().investigations
 
 
 def test_evidence_is_kept_whatever_happens_to_what_was_asked_for(
@@ -255,7 +255,7 @@ def test_evidence_is_kept_whatever_happens_to_what_was_asked_for(
 def test_evidence_lies_in_the_workspace_too_and_replaces_none(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Workspace.find().registry.ledger().size
+    place = Home.find().registry.ledger().size
     Path("cases").mkdir(exist_ok=True)
     old = Path("cases") / f"case-{place}.zkt.json"
     old.write_text("of a log that was set back")
@@ -354,7 +354,7 @@ def test_hostile_tensor_names_are_an_error_and_not_a_crash(
 ) -> None:
     assert run(["trace", "../bravo.safetensors", "--json"]) == 0
     facts = facts_of(capsys)
-    looks = len(Workspace.find().registry.ledger().investigations)
+    looks = len(Home.find().registry.ledger().investigations)
     state = open_model(here / "shared.safetensors")
     renamed = {name.replace("bn", "bn²", 1) if "0" in name else name: state[name] for name in state}
     save_model(here / "odd.safetensors", renamed)
@@ -362,7 +362,7 @@ def test_hostile_tensor_names_are_an_error_and_not_a_crash(
     said = capsys.readouterr().err
     assert r"'bn\xb20' instead of 'bn0'" in said
     assert "rename" in said
-    assert len(Workspace.find().registry.ledger().investigations) == looks
+    assert len(Home.find().registry.ledger().investigations) == looks
     judged = ["judge", str(facts["evidence"]), "--head", str(facts["head"])]
     assert run([*judged, "--suspect", "../odd.safetensors"]) == 1
     for i, station in enumerate(("a", "b")):
@@ -381,7 +381,7 @@ def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.Ca
     from zktrace.learning.states import state_of
 
     shapes = [CodeShape(carrier=each, length=64, colluders=2) for each in ("weight", "feature")]
-    home = Workspace.create(tmp_path / "home", title="test", carriers=shapes)
+    home = Home.create(tmp_path / "home", title="test", carriers=shapes)
     home.enrol("alpha", request(0, home.offer))
     rng = np.random.default_rng(0)
     shared = state_of(ResNet(depth=18, channels=1, width=4, rng=rng).eval())

@@ -14,7 +14,7 @@ from zktrace.credentials import SecretKey, by_name
 from zktrace.models import save_model
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.requests import Request
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 SHAPES = (
     CodeShape(carrier="weight", length=96, colluders=2),
@@ -37,10 +37,10 @@ def operator(
     *stations: str,
     shapes: tuple[CodeShape, ...] = SHAPES,
     budget: Fraction = Fraction(1, 100),
-) -> Workspace:
+) -> Home:
     """A workspace with enrolled stations and the same code key every time."""
     with patch.object(CodeKey, "generate", lambda: CodeKey(secret=bytes(range(32)))):
-        made = Workspace.create(root, title="a federation", budget=budget, carriers=shapes, places=16)
+        made = Home.create(root, title="a federation", budget=budget, carriers=shapes, places=16)
     for name in stations:
         made.enrol(name, request(name, made.offer), allow_weak_params=True)
     return made

@@ -29,23 +29,23 @@ from zktrace.models import model_digest, open_model, save_model
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import RevocationRecord
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 NAMES = ("alpha", "beta", "gamma", "delta")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
+def place(tmp_path: Path) -> Home:
     return operator(tmp_path / "op", *NAMES)
 
 
-def released(place: Workspace, **options: object) -> Path:
+def released(place: Home, **options: object) -> Path:
     path = model_file(place.root.parent / "model.safetensors")
     make_release(place, path, carriers=("weight",), **options)  # type: ignore[arg-type]
     return path
 
 
-def named(place: Workspace, release: str, state: object) -> set[str]:
+def named(place: Home, release: str, state: object) -> set[str]:
     """Who is named for a suspect."""
     code = place.code("weight")
     ledger = place.registry.ledger()
@@ -61,7 +61,7 @@ def named(place: Workspace, release: str, state: object) -> set[str]:
     return {ledger.by_row[each.recipient] for each in found.named}
 
 
-def test_a_release_records_what_a_reader_needs(place: Workspace) -> None:
+def test_a_release_records_what_a_reader_needs(place: Home) -> None:
     head = place.registry.head()
     path = released(place)
     before = path.read_bytes()
@@ -83,13 +83,13 @@ def test_a_release_records_what_a_reader_needs(place: Workspace) -> None:
     assert next_name({"r1": 0, "r3": 0}) == "r2"
 
 
-def test_a_release_of_another_container_becomes_safetensors(place: Workspace, tmp_path: Path) -> None:
+def test_a_release_of_another_container_becomes_safetensors(place: Home, tmp_path: Path) -> None:
     np.savez(tmp_path / "model.npz", **arrays())
     record = make_release(place, tmp_path / "model.npz", carriers=("weight",))
     assert model_digest(release_folder(place, "r1").shared()) == record.model
 
 
-def test_every_station_gets_a_copy_of_its_own_and_the_shared_model_stays(place: Workspace) -> None:
+def test_every_station_gets_a_copy_of_its_own_and_the_shared_model_stays(place: Home) -> None:
     path = released(place)
     before = path.read_bytes()
     copies = list(dispatch(place))
@@ -113,7 +113,7 @@ def test_every_station_gets_a_copy_of_its_own_and_the_shared_model_stays(place: 
     assert all(secret not in copy.path.read_bytes() for copy in copies)
 
 
-def test_copies_that_are_there_are_passed_over(place: Workspace, tmp_path: Path) -> None:
+def test_copies_that_are_there_are_passed_over(place: Home, tmp_path: Path) -> None:
     released(place)
     first = list(dispatch(place, out=tmp_path / "out"))
     head = place.registry.head()
@@ -126,7 +126,7 @@ def test_copies_that_are_there_are_passed_over(place: Workspace, tmp_path: Path)
     assert place.registry.head() == head
 
 
-def test_a_copy_that_was_lost_or_damaged_is_made_again(place: Workspace) -> None:
+def test_a_copy_that_was_lost_or_damaged_is_made_again(place: Home) -> None:
     released(place)
     alpha, beta, *_ = dispatch(place)
     head = place.registry.head()
@@ -141,7 +141,7 @@ def test_a_copy_that_was_lost_or_damaged_is_made_again(place: Workspace) -> None
     assert place.registry.head() == head
 
 
-def test_a_file_that_is_not_ours_is_left_alone(place: Workspace, tmp_path: Path) -> None:
+def test_a_file_that_is_not_ours_is_left_alone(place: Home, tmp_path: Path) -> None:
     released(place)
     (tmp_path / "out").mkdir()
     for content in (b"notes", (tmp_path / "model.safetensors").read_bytes()):
@@ -153,7 +153,7 @@ def test_a_file_that_is_not_ours_is_left_alone(place: Workspace, tmp_path: Path)
     assert not place.registry.ledger().dispatches
 
 
-def test_revoked_stations_get_nothing(place: Workspace) -> None:
+def test_revoked_stations_get_nothing(place: Home) -> None:
     released(place)
     place.registry.add(RevocationRecord(station="beta", reason="left"))
     with pytest.raises(Refused, match="beta is revoked"):
@@ -163,7 +163,7 @@ def test_revoked_stations_get_nothing(place: Workspace) -> None:
     assert not place.copy_path("r1", "beta").exists()
 
 
-def test_a_station_revoked_meanwhile_keeps_no_file(place: Workspace) -> None:
+def test_a_station_revoked_meanwhile_keeps_no_file(place: Home) -> None:
     released(place)
     making = dispatch(place)
     next(making)
@@ -174,7 +174,7 @@ def test_a_station_revoked_meanwhile_keeps_no_file(place: Workspace) -> None:
 
 
 def test_the_latest_release_is_dispatched(
-    place: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "zktrace.dispatch.lineage.LEVEL", 1e-9
@@ -189,7 +189,7 @@ def test_the_latest_release_is_dispatched(
     assert not named(place, "r3", open_model(copy.path)) - {"alpha"}
 
 
-def test_two_colluders_are_named(place: Workspace) -> None:
+def test_two_colluders_are_named(place: Home) -> None:
     released(place)
     copies = {copy.station: open_model(copy.path) for copy in dispatch(place)}
     mean = {
@@ -201,7 +201,7 @@ def test_two_colluders_are_named(place: Workspace) -> None:
     assert named(place, "r1", mean) == {"alpha", "gamma"}
 
 
-def test_the_share_is_the_size_of_the_change(place: Workspace) -> None:
+def test_the_share_is_the_size_of_the_change(place: Home) -> None:
     released(place)
     (copy,) = dispatch(place, stations=["alpha"], settings=CopySettings(share=0.1))
     moved = [
@@ -212,7 +212,7 @@ def test_the_share_is_the_size_of_the_change(place: Workspace) -> None:
     assert ratio == pytest.approx(0.1, rel=1e-4)
 
 
-def test_damaged_releases_are_refused(place: Workspace) -> None:
+def test_damaged_releases_are_refused(place: Home) -> None:
     released(place)
     folder = release_folder(place, "r1")
     reference = folder.reference_path("weight")
@@ -240,21 +240,21 @@ def test_damaged_releases_are_refused(place: Workspace) -> None:
         ({"carriers": ("weight",), "name": "../x"}, "no release name"),
     ],
 )
-def test_impossible_releases_are_errors(place: Workspace, options: dict[str, object], words: str) -> None:
+def test_impossible_releases_are_errors(place: Home, options: dict[str, object], words: str) -> None:
     path = model_file(place.root.parent / "model.safetensors")
     with pytest.raises(Error, match=words):
         make_release(place, path, **options)  # type: ignore[arg-type]
     assert not place.registry.ledger().releases
 
 
-def test_a_model_without_room_for_the_code_is_refused(place: Workspace, tmp_path: Path) -> None:
+def test_a_model_without_room_for_the_code_is_refused(place: Home, tmp_path: Path) -> None:
     small = {"bn.weight": np.ones(90, np.float32), "bn.running_var": np.ones(90, np.float32)}
     save_model(tmp_path / "small.safetensors", small)
     with pytest.raises(InputError, match="room for 89"):
         make_release(place, tmp_path / "small.safetensors", carriers=("weight",))
 
 
-def test_what_tells_copies_apart_is_for_the_operator_alone(place: Workspace, tmp_path: Path) -> None:
+def test_what_tells_copies_apart_is_for_the_operator_alone(place: Home, tmp_path: Path) -> None:
     released(place)
     copies = [*dispatch(place), *dispatch(place, out=tmp_path / "out", stations=["alpha"])]
     kept = list(release_folder(place, "r1").path.iterdir())
@@ -265,7 +265,7 @@ def test_what_tells_copies_apart_is_for_the_operator_alone(place: Workspace, tmp
     assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
 
 
-def test_a_second_dispatch_to_a_folder_is_refused_and_then_knows_the_first(place: Workspace) -> None:
+def test_a_second_dispatch_to_a_folder_is_refused_and_then_knows_the_first(place: Home) -> None:
     released(place)
     first = dispatch(place)
     next(first)
@@ -274,7 +274,7 @@ def test_a_second_dispatch_to_a_folder_is_refused_and_then_knows_the_first(place
     )
     assert "copies are just being written there" in ran.stderr
     with pytest.raises(Refused, match="just being written"):
-        next(dispatch(Workspace.open(place.root)))
+        next(dispatch(Home.open(place.root)))
     (elsewhere,) = dispatch(place, out=place.root.parent / "out", stations=["alpha"])
     assert elsewhere.made
     assert len(list(first)) == 3
@@ -283,7 +283,7 @@ def test_a_second_dispatch_to_a_folder_is_refused_and_then_knows_the_first(place
 
 
 def test_what_was_dispatched_before_the_folder_was_ours_is_not_made_again(
-    place: Workspace, monkeypatch: pytest.MonkeyPatch
+    place: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released(place)
     original = dispatching.claimed
@@ -291,7 +291,7 @@ def test_what_was_dispatched_before_the_folder_was_ours_is_not_made_again(
     @contextmanager
     def late(folder: Path, **options: Any) -> Iterator[None]:
         monkeypatch.setattr(dispatching, "claimed", original)
-        list(dispatch(Workspace.open(place.root)))
+        list(dispatch(Home.open(place.root)))
         with original(folder, **options):
             yield
 

@@ -13,13 +13,13 @@ from zktrace.dispatch.lineage import carries, chi_squared_above
 from zktrace.dispatch.making import make_release
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
+def place(tmp_path: Path) -> Home:
     made = operator(tmp_path / "op", *NAMES, shapes=SHAPES[:1])
     make_release(made, model_file(tmp_path / "model.safetensors"), carriers=("weight",))
     return made
@@ -42,7 +42,7 @@ def trained_on(state: dict[str, np.ndarray], seed: int, size: float) -> dict[str
 
 @pytest.mark.parametrize("size", [0.0, 0.002, 0.01])
 def test_a_model_trained_on_from_marked_copies_is_refused(
-    place: Workspace, tmp_path: Path, size: float
+    place: Home, tmp_path: Path, size: float
 ) -> None:
     """Every station trains on from its copy, the server averages: everybody's row is in the result."""
     copies = [trained_on(dict(open_model(each.path)), at, size) for at, each in enumerate(dispatch(place))]
@@ -54,7 +54,7 @@ def test_a_model_trained_on_from_marked_copies_is_refused(
     assert not place.release_folder("r2").exists()
 
 
-def test_one_copy_is_refused_too(place: Workspace) -> None:
+def test_one_copy_is_refused_too(place: Home) -> None:
     (copy,) = dispatch(place, stations=["beta"])
     with pytest.raises(Refused, match="carries rows"):
         make_release(place, copy.path, carriers=("weight",))
@@ -62,7 +62,7 @@ def test_one_copy_is_refused_too(place: Workspace) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_model_trained_on_from_the_shared_one_is_released(
-    place: Workspace, tmp_path: Path, seed: int
+    place: Home, tmp_path: Path, seed: int
 ) -> None:
     list(dispatch(place))
     save_model(tmp_path / "next.safetensors", trained_on(dict(arrays()), seed, 0.01))
@@ -70,7 +70,7 @@ def test_a_model_trained_on_from_the_shared_one_is_released(
     assert make_release(place, tmp_path / "model.safetensors", carriers=("weight",)).name == "r3"
 
 
-def test_another_architecture_is_nobodys_copy(place: Workspace, tmp_path: Path) -> None:
+def test_another_architecture_is_nobodys_copy(place: Home, tmp_path: Path) -> None:
     save_model(tmp_path / "other.safetensors", {f"net.{name}": value for name, value in arrays(3).items()})
     wider = {f"bn{i}.{part}": np.ones(200, np.float32) for i in (1, 2) for part in ("weight", "running_var")}
     save_model(tmp_path / "wider.safetensors", wider)
@@ -79,7 +79,7 @@ def test_another_architecture_is_nobodys_copy(place: Workspace, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", ["shared.safetensors", "reference-weight.bin"])
-def test_a_release_whose_files_are_lost_vouches_for_nobody(place: Workspace, lost: str) -> None:
+def test_a_release_whose_files_are_lost_vouches_for_nobody(place: Home, lost: str) -> None:
     """A marked copy would pass if what cannot be read were passed over."""
     (copy,) = dispatch(place, stations=["beta"])
     (place.release_folder("r1") / lost).unlink()

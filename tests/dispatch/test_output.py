@@ -32,7 +32,7 @@ from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.scores import scores_digest
 from zktrace.readouts.views import in_views
 from zktrace.registry.custody import CodeShape
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 from zktrace.tracing import trace
 
 NAMES = ("alpha", "beta", "gamma")
@@ -60,7 +60,7 @@ def pool(samples: int = 320) -> Pool:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A release with all carriers, and a copy of it for `beta`."""
     folder = tmp_path_factory.mktemp("output")
     place = operator(folder / "op", *NAMES, shapes=SHAPES, budget=Fraction(1, 2))
@@ -70,11 +70,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return place
 
 
-def copy(made: Workspace) -> ModelState:
+def copy(made: Home) -> ModelState:
     return open_model(made.copy_path("r1", "beta"))
 
 
-def sigmas(made: Workspace, carrier: str, values: np.ndarray) -> np.ndarray:
+def sigmas(made: Home, carrier: str, values: np.ndarray) -> np.ndarray:
     code = made.code(carrier)
     found = soft(values, code.biases)
     return np.asarray(found.scores_float(sums(code.rows(range(3)), found)) / np.sqrt(code.length))
@@ -83,7 +83,7 @@ def sigmas(made: Workspace, carrier: str, values: np.ndarray) -> np.ndarray:
 # ── releases and copies ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_copy_carries_all_three_rows(made: Workspace) -> None:
+def test_a_copy_carries_all_three_rows(made: Home) -> None:
     for carrier in ALL:
         found = sigmas(made, carrier, reader_of(made, "r1", carrier).read(copy(made)))
         assert found.argmax() == 1
@@ -93,7 +93,7 @@ def test_a_copy_carries_all_three_rows(made: Workspace) -> None:
     assert (layout.dimension, layout.profile, layout.layers) == (6, "informed", ())
 
 
-def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Workspace) -> None:
+def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Home) -> None:
     folder = release_folder(made, "r1")
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
@@ -113,7 +113,7 @@ def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Workspace) -> N
         folder.queries_path.write_bytes(good)
 
 
-def test_what_cannot_be_a_release_is_refused(made: Workspace, tmp_path: Path) -> None:
+def test_what_cannot_be_a_release_is_refused(made: Home, tmp_path: Path) -> None:
     save_model(tmp_path / "model.safetensors", shared())
     with pytest.raises(InputError, match="profile informed only"):
         make_release(made, tmp_path / "model.safetensors", carriers=("output",), profile="paper", pool=pool())
@@ -129,7 +129,7 @@ def test_what_cannot_be_a_release_is_refused(made: Workspace, tmp_path: Path) ->
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_suspect_is_read_as_it_is_and_alignments_wait(made: Workspace) -> None:
+def test_a_suspect_is_read_as_it_is_and_alignments_wait(made: Home) -> None:
     reading = read_suspect(made, "r1", ALL, copy(made))
     assert [each.carrier for each in reading.readouts] == list(ALL)
     assert [(each.carrier, each.alignment) for each in reading.further] == [
@@ -146,7 +146,7 @@ def turned(state: ModelState, seed: int = 3) -> ModelState:
     return ModelState.from_arrays({**state, "fc.weight": turn})
 
 
-def test_rotated_features_are_turned_back(made: Workspace) -> None:
+def test_rotated_features_are_turned_back(made: Home) -> None:
     suspect = turned(copy(made))
     reading = read_suspect(made, "r1", ("feature",), suspect)
     assert abs(sigmas(made, "feature", reading.readouts[0].values)[1]) < 3
@@ -154,7 +154,7 @@ def test_rotated_features_are_turned_back(made: Workspace) -> None:
         assert sigmas(made, "feature", each.read().values)[1] > 3.5, each.alignment
 
 
-def test_a_rotated_copy_is_named_through_a_declared_look(made: Workspace) -> None:
+def test_a_rotated_copy_is_named_through_a_declared_look(made: Home) -> None:
     suspect = turned(copy(made))
     reading = read_suspect(made, "r1", ("feature",), suspect)
     case = trace(
@@ -184,7 +184,7 @@ def rescaled(state: ModelState) -> ModelState:
     return ModelState.from_arrays(made)
 
 
-def test_rescaled_channels_are_put_back(made: Workspace) -> None:
+def test_rescaled_channels_are_put_back(made: Home) -> None:
     suspect = rescaled(copy(made))
     reading = read_suspect(made, "r1", ("weight",), suspect)
     plain, back = (
@@ -195,7 +195,7 @@ def test_rescaled_channels_are_put_back(made: Workspace) -> None:
     assert back > plain
 
 
-def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Workspace) -> None:
+def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Home) -> None:
     suspect = rescaled(copy(made))
     reading = read_suspect(made, "r1", ("weight",), suspect)
     case = trace(
@@ -222,7 +222,7 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Workspace)
         judge(data, head=head, policy=policy, suspect=suspect, shared=copy(made))
 
 
-def test_a_judge_with_the_probes_reads_the_network_again(made: Workspace) -> None:
+def test_a_judge_with_the_probes_reads_the_network_again(made: Home) -> None:
     """Feature and output readings of the suspect and of the shared model, by the probes on record."""
     suspect, folder = copy(made), release_folder(made, "r1")
     reading = read_suspect(made, "r1", ("feature", "output"), suspect, align=False)
@@ -268,7 +268,7 @@ def test_a_judge_with_the_probes_reads_the_network_again(made: Workspace) -> Non
 
 
 @pytest.mark.parametrize("carrier", ["feature", "output"])
-def test_probes_on_record_that_are_no_images_are_refused(made: Workspace, carrier: str) -> None:
+def test_probes_on_record_that_are_no_images_are_refused(made: Home, carrier: str) -> None:
     layout = made.registry.ledger().release("r1").layout(carrier)
     assert layout is not None
     images = np.zeros((128, 3, 8, 8), np.float32)
@@ -298,7 +298,7 @@ def test_probes_on_record_that_are_no_images_are_refused(made: Workspace, carrie
             network_readers(wanted)
 
 
-def test_a_student_of_another_shape_is_read_where_it_can_be(made: Workspace) -> None:
+def test_a_student_of_another_shape_is_read_where_it_can_be(made: Home) -> None:
     student = ModelState.from_arrays(state_of(narrow(width=4)))
     reading = read_suspect(made, "r1", ALL, student)
     assert [each.carrier for each in reading.readouts] == ["output"]
@@ -311,7 +311,7 @@ def test_a_student_of_another_shape_is_read_where_it_can_be(made: Workspace) -> 
         read_suspect(made, "r1", ("weight",), ModelState.from_arrays({"a": np.zeros(3)}), align=False)
 
 
-def test_a_suspect_is_read_from_its_scores_alone(made: Workspace) -> None:
+def test_a_suspect_is_read_from_its_scores_alone(made: Home) -> None:
     reader = reader_of(made, "r1", "output")
     scores = reader.scores(copy(made))  # type: ignore[union-attr]
     reading = read_queried(made, "r1", scores)
@@ -325,7 +325,7 @@ def test_a_suspect_is_read_from_its_scores_alone(made: Workspace) -> None:
 
 
 @pytest.mark.parametrize("how", ["scores", "student"])
-def test_lost_evidence_is_made_again_by_the_plan_on_record(made: Workspace, tmp_path: Path, how: str) -> None:
+def test_lost_evidence_is_made_again_by_the_plan_on_record(made: Home, tmp_path: Path, how: str) -> None:
     """Of scores alone, and of a student that has other layers: output as it is, features through a ridge."""
     student = ModelState.from_arrays(state_of(narrow(width=4)))
     scores = reader_of(made, "r1", "output").scores(student)  # type: ignore[union-attr]
@@ -377,7 +377,7 @@ def test_probes_are_of_all_classes_alike_as_far_as_there_are_images() -> None:
 # ── questions among decoys ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_probes_are_found_again_among_decoys(made: Workspace) -> None:
+def test_probes_are_found_again_among_decoys(made: Home) -> None:
     inputs, order = queries_of(made, "r1", decoys=70)
     assert inputs.shape == (4 * 198, 4, 32, 32)
     layout = made.registry.ledger().release("r1").layout("output")

@@ -12,17 +12,17 @@ from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.making import make_release
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workspace:
+def place(tmp_path: Path) -> Home:
     made = operator(tmp_path / "op", "alpha", "beta", "gamma", shapes=SHAPES[:1])
     make_release(made, model_file(tmp_path / "model.safetensors"), carriers=("weight",))
     return made
 
 
-def test_an_ordinary_copy_is_strong_enough(place: Workspace) -> None:
+def test_an_ordinary_copy_is_strong_enough(place: Home) -> None:
     assert [copy.weak for copy in dispatch(place)] == [(), (), ()]
 
 
@@ -44,7 +44,7 @@ def test_a_copy_that_would_not_be_named_is_not_handed_out(tmp_path: Path) -> Non
 
 
 def test_the_command_says_so(
-    place: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(place.root)
     assert run(["dispatch", "--all", "--share", "1e-9"]) == 2

@@ -23,7 +23,7 @@ from zktrace.learning.configs import EpisodeShape, EpisodicConfig
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.scales import gather
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 NAMES = ("alpha", "beta", "gamma")
 FEATURE = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
@@ -40,14 +40,14 @@ def pool(samples: int = 180) -> Pool:
     return Pool(images=images, labels=labels, episodes=asdict(config), note="a task")
 
 
-def place(folder: Path, carriers: tuple[str, ...], profile: str) -> Workspace:
+def place(folder: Path, carriers: tuple[str, ...], profile: str) -> Home:
     made = operator(folder / "op", *NAMES)
     save_model(folder / "model.safetensors", shared())
     make_release(made, folder / "model.safetensors", carriers=carriers, profile=profile, pool=pool())  # type: ignore[arg-type]
     return made
 
 
-def agreement(made: Workspace, carrier: str, state: ModelState) -> list[float]:
+def agreement(made: Home, carrier: str, state: ModelState) -> list[float]:
     """How often the signs of a reading are the bits of each station's row."""
     code = made.code(carrier)
     word = reader_of(made, "r1", carrier).read(state) > 0

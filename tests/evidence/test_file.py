@@ -11,7 +11,8 @@ from tracing.small import Federation, federation
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import MalformedEvidence
 from zktrace.evidence import Evidence
-from zktrace.evidence.file import FILE_LIMIT, LENGTH_LIMIT, WORK_LIMIT
+from zktrace.evidence.file import FILE_LIMIT, LENGTH_LIMIT
+from zktrace.evidence.findings import WORK_LIMIT
 from zktrace.registry.records import RELEASE
 
 

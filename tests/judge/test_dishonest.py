@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tracing.small import LAYERS, Federation, federation, layout
+from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import unpack
 from zktrace.errors import EvidenceRejected
@@ -18,13 +19,7 @@ from zktrace.models import ModelState, model_digest
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import (
-    DispatchRecord,
-    InvestigationRecord,
-    ReleaseRecord,
-    VerdictRecord,
-    planned,
-)
+from zktrace.registry.records import DispatchRecord, InvestigationRecord, ReleaseRecord, VerdictRecord
 from zktrace.tracing import Case, Readout, trace
 from zktrace.tracing.evidence import assemble
 

@@ -9,6 +9,7 @@ import pytest
 
 from judge.forge import export_of, head_of, places_of, records_of, sealed
 from tracing.small import LAYERS, Federation, federation, wild
+from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft, sums
 from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence
@@ -28,7 +29,6 @@ from zktrace.registry.records import (
     Record,
     ReleaseRecord,
     SetupRecord,
-    planned,
 )
 from zktrace.tracing import Case
 

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from judge.forge import places_of, records_of, sealed
 from tracing.small import SUSPECT, Federation, federation
+from zktrace.carriers import Look, planned
 from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
 from zktrace.judge import Policy, judge
 from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
-from zktrace.registry.records import InvestigationRecord, Layout, Look, ReleaseRecord, planned
+from zktrace.registry.records import InvestigationRecord, Layout, ReleaseRecord
 from zktrace.tracing import Attempt, Case, Readout, trace
 
 EASY = Policy(min_length=64)

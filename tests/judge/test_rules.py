@@ -15,6 +15,7 @@ from judge.forge import export_of, places_of, records_of, relogged, renamed, sea
 from judge.test_looks import queried
 from judge.test_readers import NETWORK, PROBES, Bench, readers, saying
 from tracing.small import Federation, federation
+from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft
 from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
@@ -32,7 +33,6 @@ from zktrace.registry.records import (
     ReleaseRecord,
     SetupRecord,
     VerdictRecord,
-    planned,
 )
 from zktrace.tracing import Case
 

@@ -16,7 +16,7 @@ from registry.small import SHAPES, add_station
 from zktrace.errors import Error
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.sql import SqlStore
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 
 def enrol_in_eight(url: str, each: int) -> dict[str, object]:
@@ -79,7 +79,7 @@ def kill_while_making_a_workspace(folder: Path, times: int, seed: int) -> dict[s
         root = folder / str(attempt)
         pid = os.fork()
         if pid == 0:
-            Workspace.create(root, title="t", carriers=SHAPES)
+            Home.create(root, title="t", carriers=SHAPES)
             os._exit(0)
         stage = root / (".zktrace-init", "secrets/code.key", "registry.db")[attempt % 3]
         while not stage.exists() and not (root / "zktrace.toml").exists():
@@ -88,11 +88,11 @@ def kill_while_making_a_workspace(folder: Path, times: int, seed: int) -> dict[s
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         try:
-            Workspace.open(root)
+            Home.open(root)
         except Error:
             unfinished += root.exists()
-            Workspace.create(root, title="t", carriers=SHAPES)
-        again = Workspace.open(root)
+            Home.create(root, title="t", carriers=SHAPES)
+        again = Home.open(root)
         assert again.registry.verify().size == 1
         assert again.custody.shapes == SHAPES
         shutil.rmtree(root)

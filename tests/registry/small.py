@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import cache
 
 from support import seeded
+from zktrace.carriers import planned
 from zktrace.codes import CodeKey
 from zktrace.credentials import PublicKey, SecretKey, by_name
 from zktrace.registry.custody import CodeShape, Custody
@@ -20,7 +21,6 @@ from zktrace.registry.records import (
     RevocationRecord,
     SetupRecord,
     VerdictRecord,
-    planned,
 )
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request

@@ -17,11 +17,11 @@ from zktrace.errors import InputError, InvalidProof, MalformedFile, Refused, Rej
 from zktrace.registry import workspace as workspace_module
 from zktrace.registry.records import PLACE, RELEASE
 from zktrace.registry.registry import Registry
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 
 
-def make(root: Path, **more: object) -> Workspace:
-    return Workspace.create(root, title="a federation", carriers=SHAPES, **more)  # type: ignore[arg-type]
+def make(root: Path, **more: object) -> Home:
+    return Home.create(root, title="a federation", carriers=SHAPES, **more)  # type: ignore[arg-type]
 
 
 def mode(path: Path) -> int:
@@ -36,7 +36,7 @@ def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> N
     assert {mode(made.root / each) for each in folders} == {0o700}
     assert mode(made.root / "secrets" / "code.key") == 0o600
     assert mode(made.root / "zktrace.toml") == 0o600
-    again = Workspace.open(made.root)
+    again = Home.open(made.root)
     assert again.registry.head() == made.registry.head()
     assert again.custody == made.custody
     assert again.registry.ledger().remaining == Fraction(1, 100)
@@ -66,13 +66,13 @@ def test_it_is_found_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     made = make(tmp_path / "ws")
     deep = made.root / "releases" / "v1" / "x"
     deep.mkdir(parents=True)
-    assert Workspace.find(deep).root == made.root
+    assert Home.find(deep).root == made.root
     monkeypatch.chdir(deep)
-    assert Workspace.find().root == made.root
+    assert Home.find().root == made.root
     with pytest.raises(Refused, match="no workspace here or above"):
-        Workspace.find(tmp_path)
+        Home.find(tmp_path)
     with pytest.raises(Refused, match="is no workspace"):
-        Workspace.open(deep)
+        Home.open(deep)
 
 
 def test_it_is_made_in_an_empty_folder_only(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_it_is_made_in_an_empty_folder_only(tmp_path: Path) -> None:
 def test_what_cannot_be_set_up_makes_nothing(tmp_path: Path, wrong: dict[str, object]) -> None:
     wanted: dict[str, object] = {"title": "a federation", "carriers": SHAPES} | wrong
     with pytest.raises(InputError):
-        Workspace.create(tmp_path / "ws", **wanted)  # type: ignore[arg-type]
+        Home.create(tmp_path / "ws", **wanted)  # type: ignore[arg-type]
     assert not (tmp_path / "ws").exists()
 
 
@@ -115,7 +115,7 @@ def test_an_interrupted_attempt_is_finished_with_the_same_key(tmp_path: Path) ->
     key, head = made.custody.key, made.registry.head()
     interrupted(made)
     with pytest.raises(Refused):
-        Workspace.open(made.root)
+        Home.open(made.root)
     again = make(tmp_path / "ws")
     assert again.custody.key == key
     assert again.registry.head() == head
@@ -142,7 +142,7 @@ def test_a_code_key_that_is_in_use_makes_no_second_registry(tmp_path: Path, serv
     assert not (twin / "zktrace.toml").exists()
 
 
-def interrupted(made: Workspace) -> None:
+def interrupted(made: Home) -> None:
     """As if the process had been killed just before the settings were written."""
     (made.root / "zktrace.toml").unlink()
     fingerprint = made.custody.key.subkey(Use.FINGERPRINT).hex()
@@ -164,7 +164,7 @@ def test_a_request_is_kept_for_the_judge(tmp_path: Path) -> None:
 
 def test_two_who_enrol_one_name_lose_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second writes its request between the first's look at the log and its entry there."""
-    made, other = make(tmp_path / "ws"), Workspace.open(tmp_path / "ws")
+    made, other = make(tmp_path / "ws"), Home.open(tmp_path / "ws")
     enrol, offer = workspace_module.enrol, made.offer
 
     def meanwhile(registry: Registry, **given: Any) -> int:
@@ -216,7 +216,7 @@ def test_a_database_is_of_one_workspace(tmp_path: Path, server: Server) -> None:
     url = server.new_database()
     made = make(tmp_path / "one", url=url)
     made.enrol("alpha", request("alpha", made.offer), allow_weak_params=True)
-    assert Workspace.open(made.root).registry.verify().size == 2
+    assert Home.open(made.root).registry.verify().size == 2
     assert not (made.root / "registry.db").exists()
     with pytest.raises(Refused, match="another registry already"):
         make(tmp_path / "two", url=url)
@@ -242,7 +242,7 @@ def test_a_database_is_of_one_workspace(tmp_path: Path, server: Server) -> None:
 def test_settings_are_read_strictly(tmp_path: Path, text: str) -> None:
     (tmp_path / "zktrace.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError) as caught:
-        Workspace.open(tmp_path)
+        Home.open(tmp_path)
     assert "hunter2" not in str(caught.value)
 
 
@@ -250,28 +250,28 @@ def test_a_database_that_is_gone_is_not_replaced_by_an_empty_one(tmp_path: Path)
     made = make(tmp_path / "ws")
     (made.root / "registry.db").unlink()
     with pytest.raises(Refused, match="the database is not there"):
-        Workspace.open(made.root).registry.ledger()
+        Home.open(made.root).registry.ledger()
     assert not (made.root / "registry.db").exists()
     (made.root / "registry.db").touch()
     with pytest.raises(Refused, match="holds no registry"):
-        Workspace.open(made.root).registry.ledger()
+        Home.open(made.root).registry.ledger()
 
 
 def test_a_code_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     made.code_key_path.chmod(0o640)
     with pytest.raises(Refused, match="others can read it"):
-        _ = Workspace.open(made.root).custody
+        _ = Home.open(made.root).custody
 
 
 def test_another_code_key_is_rejected(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     made.code_key_path.write_bytes(CodeKey.generate().to_bytes())
     with pytest.raises(Rejected, match="not the one"):
-        _ = Workspace.open(made.root).custody
+        _ = Home.open(made.root).custody
     made.code_key_path.write_bytes(b"no key")
     with pytest.raises(MalformedFile):
-        _ = Workspace.open(made.root).custody
+        _ = Home.open(made.root).custody
 
 
 def test_paths_stay_inside(tmp_path: Path) -> None:

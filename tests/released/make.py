@@ -62,7 +62,7 @@ from zktrace.registry.records import PLACE, Layout, ReleaseRecord, RevocationRec
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request, offer_text
 from zktrace.registry.stores.memory import MemoryStore
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 from zktrace.tracing import Case, Readout, trace
 
 HERE = Path(__file__).parent
@@ -112,7 +112,7 @@ def light(out: Path) -> None:
     """Three stations, the last at a place that was reserved later; a release; three verdicts."""
     shapes = (CodeShape(carrier="weight", length=256, colluders=2),)
     with code_key("light"):
-        home = Workspace.create(out, title="light", budget=Fraction(1, 100), carriers=shapes, places=2)
+        home = Home.create(out, title="light", budget=Fraction(1, 100), carriers=shapes, places=2)
     write(out.parent / "offer.txt", f"{offer_text(home.offer)}\n")
     enrolled(home, alpha=DEFAULT, bravo=TEST)
     home.reserve(PLACE, 2)
@@ -153,7 +153,7 @@ def scales() -> dict[str, NDArray[np.float32]]:
     return state
 
 
-def registry(out: Path, home: Workspace) -> None:
+def registry(out: Path, home: Home) -> None:
     """The log as an auditor gets it: export, a proof of inclusion, and one that the log only grew."""
     head = write_export(home.registry, made(out) / "export")
     write(out.parent / "heads" / "light.txt", f"{head.to_text()}\n")
@@ -172,7 +172,7 @@ def full(out: Path) -> None:
     lengths = {"weight": 96, "feature": 48, "output": 96}
     shapes = tuple(CodeShape(carrier=name, length=at, colluders=2) for name, at in lengths.items())
     with code_key("full"):
-        home = Workspace.create(out, title="full", budget=Fraction(9, 10), carriers=shapes, places=4)
+        home = Home.create(out, title="full", budget=Fraction(9, 10), carriers=shapes, places=4)
     enrolled(home, alpha=TEST, bravo=TEST, carol=TEST)
     with temporary() as folder:
         save_model(folder / "shared.safetensors", taught())
@@ -211,7 +211,7 @@ def rescaled(state: ModelState) -> ModelState:
     return ModelState.from_arrays(found)
 
 
-def queried(out: Path, home: Workspace, copy: ModelState, budget: Fraction) -> None:
+def queried(out: Path, home: Home, copy: ModelState, budget: Fraction) -> None:
     """The copy behind a wall: queries among decoys, their secret order, and scores picked out of answers."""
     inputs, order = queries_of(home, "r1", decoys=4)
     queries = release_folder(home, "r1").queries(layout_of(home, "r1", "output"))
@@ -333,14 +333,14 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def enrolled(home: Workspace, **stations: str) -> None:
+def enrolled(home: Home, **stations: str) -> None:
     """Stations by name, with keys of these sets."""
     for name, params in stations.items():
         request = Request.make(secret_key(name, params), home.offer, nonce=seeded(f"nonce {name}")(32))
         home.enrol(name, request, allow_weak_params=params != DEFAULT)
 
 
-def investigated(home: Workspace, suspect: bytes, reading: Reading, *, budget: Fraction) -> Case:
+def investigated(home: Home, suspect: bytes, reading: Reading, *, budget: Fraction) -> Case:
     return trace(
         home.registry,
         home.custody,

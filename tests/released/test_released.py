@@ -26,7 +26,7 @@ from zktrace.credentials import (
 from zktrace.derivation.key import CodeKey
 from zktrace.errors import InvalidProof
 from zktrace.evidence import Evidence
-from zktrace.judge import DEFAULT_POLICY, Policy, judge
+from zktrace.judge import Policy, judge
 from zktrace.models import model_digest, open_model
 from zktrace.readouts.runs import RunFacts
 from zktrace.readouts.scores import read_matrix
@@ -34,7 +34,7 @@ from zktrace.registry.export import read_export
 from zktrace.registry.log import Extension, Head, ProvenEntry
 from zktrace.registry.records import KINDS, EnrolmentRecord
 from zktrace.registry.requests import Request, read_offer
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 from zktrace.report.training import read_run
 
 HERE = Path(__file__).parent
@@ -124,17 +124,17 @@ def export() -> list[bytes]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Workspace:
+def home(tmp_path: Path) -> Home:
     """A copy of `light/` that may be written to, with the modes that git does not keep."""
     return copied(LIGHT, tmp_path)
 
 
-def copied(workspace: Path, folder: Path) -> Workspace:
+def copied(workspace: Path, folder: Path) -> Home:
     pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
     root = shutil.copytree(workspace, folder / workspace.name)
     for each in (root, *root.rglob("*")):
         each.chmod(0o700 if each.is_dir() else 0o600)
-    return Workspace.open(root)
+    return Home.open(root)
 
 
 # ── the samples themselves ──────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +236,7 @@ def test_the_log_of_an_auditor() -> None:
         Extension.from_bytes((folder / f"since-{old}.json").read_bytes()).verify(head_of(old), head)
 
 
-def test_the_workspace_of_an_operator(home: Workspace) -> None:
+def test_the_workspace_of_an_operator(home: Home) -> None:
     assert home.registry.verify(extends=head_of("before")) == head_of("light")
     assert home.custody.key == CodeKey.from_bytes((LIGHT / "secrets" / "code.key").read_bytes())
     assert home.request_of("alpha") is not None
@@ -294,7 +294,7 @@ def test_evidence_is_upheld_with_all_a_judge_can_have(stem: str) -> None:
 def test_evidence_under_an_older_head_takes_its_consistency_proof() -> None:
     proof = Extension.from_bytes((SAMPLES / "registry" / "since-weight-alpha.json").read_bytes())
     found = judge(
-        evidence_of("weight-alpha"), head=head_of("light"), policy=DEFAULT_POLICY, extensions=[proof]
+        evidence_of("weight-alpha"), head=head_of("light"), policy=Policy(), extensions=[proof]
     )
     assert found.named == ("alpha",)
 
@@ -348,7 +348,7 @@ def test_release_and_copies_are_those_on_record(workspace: Path, tmp_path: Path)
 
 
 def test_a_copy_is_traced_anew(
-    home: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from zktrace.cli.app import run
 
@@ -374,7 +374,7 @@ def test_a_copy_carries_its_rows(tmp_path: Path) -> None:
         assert scores[1] > 3
 
 
-def test_the_cache_of_rows(home: Workspace) -> None:
+def test_the_cache_of_rows(home: Home) -> None:
     from zktrace.codes.cache import RowCache
 
     cache = RowCache.open(SAMPLES / "weight.rows", home.code("weight"))

@@ -22,7 +22,7 @@ from zktrace.codes import Code, CodeKey, unpack
 from zktrace.evidence.findings import CERTIFIED
 from zktrace.registry.records import VerdictRecord
 from zktrace.tracing import Attempt, Case, trace
-from zktrace.tracing.readout import Readout
+from zktrace.readouts.readout import Readout
 from zktrace.tracing.score import score
 
 Floats = NDArray[np.float64]

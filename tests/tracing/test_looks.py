@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tracing.small import SUSPECT, Federation, federation
-from zktrace.carriers import ALIGNMENTS
+from zktrace.carriers import ALIGNMENTS, Look, planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, MalformedFile
-from zktrace.registry.records import InvestigationRecord, Look, planned
+from zktrace.registry.records import InvestigationRecord
 from zktrace.report.words import explain
 from zktrace.tracing import Attempt, Case, Readout, trace
 

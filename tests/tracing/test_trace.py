@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from tracing.small import SUSPECT, Federation, add_station, federation, wild
+from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, Refused
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.scales import centred
 from zktrace.readouts.weight import WeightReader
-from zktrace.registry.records import InvestigationRecord, RevocationRecord, VerdictRecord, planned
+from zktrace.registry.records import InvestigationRecord, RevocationRecord, VerdictRecord
 from zktrace.report.words import explain, quoted, stage_bound
 from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module

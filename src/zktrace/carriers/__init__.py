@@ -1,27 +1,39 @@
-"""What a carrier is, as data. Every other room asks this table."""
+"""What a carrier is, as data, and how looks at a suspect are planned. Every other room asks this one."""
 
+from zktrace.carriers.looks import AS_IT_IS, Look, planned
 from zktrace.carriers.table import (
     ALIGNMENTS,
     CARRIERS,
     IDENTITY,
+    MOST,
     NAMES,
     PROFILES,
+    Alignment,
     Carrier,
     Profile,
+    add,
     carrier,
     needs_training,
     parts,
+    remove,
 )
 
 __all__ = [
     "ALIGNMENTS",
+    "AS_IT_IS",
     "CARRIERS",
     "IDENTITY",
+    "MOST",
     "NAMES",
     "PROFILES",
+    "Alignment",
     "Carrier",
+    "Look",
     "Profile",
+    "add",
     "carrier",
     "needs_training",
     "parts",
+    "planned",
+    "remove",
 ]

@@ -1,21 +1,23 @@
 """The option `--carrier`: one carrier, the two of the paper, or all."""
 
-from enum import StrEnum
+from typing import Final
 
-from zktrace.carriers import NAMES
+import click
+
+from zktrace.carriers import CARRIERS, NAMES
+
+DEFAULT_CARRIER: Final = next(each.name for each in CARRIERS.values() if not each.trained)
+_SEVERAL: Final = ("both", "all")
 
 
-class CarrierChoice(StrEnum):
-    """Where copies carry their rows, and where a suspect is read."""
+def carrier_choice() -> click.Choice[str]:
+    """What the option takes."""
+    return click.Choice((*NAMES, *_SEVERAL))
 
-    WEIGHT = "weight"
-    FEATURE = "feature"
-    OUTPUT = "output"
-    BOTH = "both"  # the paper's: weight and feature
-    ALL = "all"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The carriers that are meant."""
-        several = {CarrierChoice.BOTH: NAMES[:2], CarrierChoice.ALL: NAMES}
-        return several.get(self, (self.value,))
+def carriers_of(choice: str) -> tuple[str, ...]:
+    """The carriers that are meant; both: those that the paper has."""
+    both, everything = _SEVERAL
+    if choice == both:
+        return tuple(each.name for each in CARRIERS.values() if "paper" in each.profiles)
+    return tuple(NAMES) if choice == everything else (choice,)

@@ -8,14 +8,11 @@ import typer
 from zktrace.cli.output import Json, emit, say
 from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.terminal import tell
-from zktrace.cli.trace import free_case_path, given_to_judge, keep_leads
 from zktrace.errors import Error, InputError, Refused
 
 if TYPE_CHECKING:
-    from zktrace.dispatch.reading import Reading
     from zktrace.registry.overview import CaseLine
-    from zktrace.registry.records import InvestigationRecord
-    from zktrace.registry.workspace import Workspace
+    from zktrace.registry.workspace import Home
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -52,72 +49,37 @@ def rebuild(
     Nothing is put on record and nothing is spent. The suspect is read as the plan on record says, and must
     lead to the very findings whose digest the log has.
     """
-    from zktrace.primitives.files import write_atomic
     from zktrace.report.words import judge_command
-    from zktrace.tracing import decided
-    from zktrace.tracing import rebuild as build
 
     home, eps = workspace_at(workspace), budget_option(level)
     if not 0 < eps < 1:
         raise InputError(f"--level must lie between 0 and 1, not be {level}")
-    record, _ = decided(home.registry.ledger(), place)
     kept = next((path for line, path in _listed(home) if line.place == place), None)
     if kept is not None:
         raise Refused(f"{kept}: is the evidence of entry {place}, nothing was lost")
-    source, digest, reading = _read_again(home, record, suspect=suspect, scores=scores)
-    case = build(
-        home.registry,
-        home.custody,
-        place=place,
-        suspect=digest,
-        readouts=reading.readouts,
-        further=reading.further,
-        level=eps,
-        requests=home.request_of,
-    )
-    path = free_case_path(home, place)
-    write_atomic(path, case.evidence.to_bytes(), secret=True)
-    _, warnings = keep_leads(home, case)
+    case = home.rebuild(place, suspect, scores=scores, level=eps)
+    if case.path is None:
+        raise Refused("; ".join(case.warnings))
     if as_json:
-        head, named = case.evidence.head, list(case.names)
-        facts = {"investigation": place, "verdict": str(case.verdict), "named": named, "head": head}
-        emit({"ok": True, "evidence": str(path), "warnings": warnings, **facts}, as_json=True, text="")
+        facts = {
+            "investigation": place,
+            "verdict": str(case.verdict),
+            "named": list(case.named),
+            "head": case.evidence.head,
+        }
+        emit(
+            {"ok": True, "evidence": str(case.path), "warnings": list(case.warnings), **facts},
+            as_json=True,
+            text="",
+        )
         return
-    tell(f"Rebuilt: {case.verdict}{': ' * bool(case.names)}{', '.join(case.names)}", strong=True)
-    given = given_to_judge(home, case, source, "--suspect" if scores is None else "--scores")
-    say(f"evidence  {path}\nhead      {case.evidence.head}")
-    say(f"check it: {judge_command(case, evidence=path, given=given)}")
-    tell("\n".join(f"warning: {each}" for each in warnings))
+    tell(f"Rebuilt: {case.verdict}{': ' * bool(case.named)}{', '.join(case.named)}", strong=True)
+    say(f"evidence  {case.path}\nhead      {case.evidence.head}")
+    say(f"check it: {judge_command(case.case, evidence=case.path, given=case.given_to_judge())}")
+    tell("\n".join(f"warning: {each}" for each in case.warnings))
 
 
-def _read_again(
-    home: "Workspace", record: "InvestigationRecord", *, suspect: Path | None, scores: Path | None
-) -> "tuple[Path, bytes, Reading]":
-    """The file, the digest of what is in it, and its readouts as planned. No other suspect is read."""
-    from zktrace.carriers import IDENTITY
-    from zktrace.dispatch.reading import read_queried, read_suspect
-    from zktrace.models import model_digest, open_model
-    from zktrace.readouts.scores import read_matrix, scores_digest
-
-    def check(path: Path, digest: bytes) -> bytes:
-        if digest != record.suspect:
-            raise Refused(f"{path}: its digest is {digest.hex()}, on record is {record.suspect.hex()}")
-        return digest
-
-    if scores is not None and suspect is None:
-        matrix = read_matrix(scores)
-        digest = check(scores, scores_digest(matrix))
-        return scores, digest, read_queried(home, record.release, matrix)
-    if suspect is None or scores is not None:
-        raise InputError("name the suspect's file or give --scores, one of them")
-    state = open_model(suspect)
-    digest = check(suspect, model_digest(state))
-    carriers = list(dict.fromkeys(name for look in record.looks for name in look.carriers))
-    align = any(look.alignment != IDENTITY for look in record.looks)
-    return suspect, digest, read_suspect(home, record.release, carriers, state, align=align)
-
-
-def _listed(home: "Workspace") -> "list[tuple[CaseLine, Path | None]]":
+def _listed(home: "Home") -> "list[tuple[CaseLine, Path | None]]":
     """Every investigation and its evidence, if it is there."""
     from zktrace.registry.overview import case_lines
 

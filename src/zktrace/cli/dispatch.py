@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.carriers import CarrierChoice
+from zktrace.cli.carriers import DEFAULT_CARRIER, carrier_choice, carriers_of
 from zktrace.cli.marks import Marks, mark_settings
 from zktrace.cli.output import Json, emit
 from zktrace.cli.registry import WorkspaceFolder, workspace_at
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zktrace.dispatch.cost import Cost
     from zktrace.dispatch.dispatching import Copy
     from zktrace.federation.spec import RunSpec
-    from zktrace.registry.workspace import Workspace
+    from zktrace.releases import OpenRelease
 
 
 class ProfileName(StrEnum):
@@ -34,8 +34,9 @@ def release(
     model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
     name: Annotated[str | None, typer.Option("--name", help="Default: r1, r2, ...")] = None,
     carrier: Annotated[
-        CarrierChoice, typer.Option("--carrier", help="Where copies will carry their rows.")
-    ] = CarrierChoice.WEIGHT,
+        str,
+        typer.Option("--carrier", click_type=carrier_choice(), help="Where copies will carry their rows."),
+    ] = DEFAULT_CARRIER,
     profile: Annotated[
         ProfileName,
         typer.Option(
@@ -58,35 +59,32 @@ def release(
     The weight carrier's informed copies are computed; all others are trained, on the proxy data, which the
     release keeps: the validation part of the data, or a fixed fifth of the training part.
     """
-    from zktrace.dispatch.making import make_release
-    from zktrace.dispatch.releases import release_folder
     from zktrace.readouts.runs import RunFacts
 
     place = workspace_at(workspace)
     if (run := RunFacts.beside(model)) is not None:
-        run.check_bits(place.registry.ledger().setup.identity_bits, "the registry's have")
+        run.check_bits(place.setup.identity_bits, "the registry's have")
     pool = None
     if proxy is not None:
         from zktrace.dispatch.proxy import proxy_pool
 
         pool = proxy_pool(_spec(proxy, cifar10, seed))
-    carriers = carrier.names
-    made = make_release(place, model, carriers=carriers, profile=profile.value, name=name, pool=pool)
-    folder = release_folder(place, made.name).path
+    carriers = carriers_of(carrier)
+    made = place.release(model, carriers=carriers, profile=profile.value, name=name, pool=pool)
     facts = {
         "ok": True,
         "release": made.name,
-        "model": made.model.hex(),
+        "model": made.record.model.hex(),
         "carriers": list(carriers),
         "profile": profile.value,
         "proxy": None if pool is None else pool.note,
-        "folder": str(folder),
-        "head": place.registry.head().to_text(),
+        "folder": str(made.folder.path),
+        "head": place.head.to_text(),
     }
     emit(
         facts,
         as_json=as_json,
-        text=f"{made.name}  {' + '.join(carriers)} carrier, {profile.value} profile\n{made.model.hex()}",
+        text=f"{made.name}  {' + '.join(carriers)} carrier, {profile.value} profile\n{facts['model']}",
     )
 
 
@@ -134,38 +132,30 @@ def dispatch(
     Copies that are there and on record are passed over: an interrupted dispatch is simply repeated.
     """
     from zktrace.cli.progress import named_progress
-    from zktrace.dispatch.copies import CopySettings
-    from zktrace.dispatch.dispatching import dispatch as dispatch_copies
-    from zktrace.dispatch.dispatching import latest, recipients
+    from zktrace.dispatch.dispatching import recipients
+    from zktrace.marking.settings import CopySettings
 
     if everybody == bool(station):
         raise InputError("name stations with --station, or give --all")
     place = workspace_at(workspace)
-    ledger = place.registry.ledger()
-    chosen = latest(ledger) if release is None else ledger.release(release)
-    wanted = recipients(ledger, None if everybody else station)
+    chosen = place.opened(release)
+    wanted = recipients(chosen.ledger, None if everybody else station)
     spec = None if evaluate is None else _spec(evaluate, cifar10, seed)
-    marks = mark_settings(mark)
     settings = CopySettings(
-        share=share,
-        episodes=episodes,
-        learning_rate=learning_rate,
-        feature=marks["feature"],
-        output=marks["output"],
+        share=share, episodes=episodes, learning_rate=learning_rate, marks=mark_settings(mark)
     )
     with named_progress("copies", len(wanted)) as progress:
         copies = list(
-            dispatch_copies(
-                place,
-                release=chosen.name,
-                stations=wanted,
+            place.dispatch_all(
+                wanted,
+                chosen,
                 out=out,
                 settings=settings,
                 jobs=jobs or _cores(),
                 progress=progress,
             )
         )
-    cost = None if spec is None or not copies else _cost(place, chosen.name, copies, spec)
+    cost = None if spec is None or not copies else _cost(chosen, copies, spec)
     made = sum(copy.made for copy in copies)
     facts = {
         "ok": True,
@@ -184,7 +174,7 @@ def dispatch(
         "made": made,
         "accuracy": None if cost is None else cost.shared.mean,
         "cost": None if cost is None else cost.mean,
-        "head": place.registry.head().to_text(),
+        "head": place.head.to_text(),
     }
     emit(facts, as_json=as_json, text=_text(chosen.name, copies, made, cost))
 
@@ -205,15 +195,14 @@ def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") ->
     return "\n".join(lines)
 
 
-def _cost(place: "Workspace", release: str, copies: "list[Copy]", spec: "RunSpec") -> "Cost":
+def _cost(release: "OpenRelease", copies: "list[Copy]", spec: "RunSpec") -> "Cost":
     from zktrace.dispatch.cost import copy_cost
     from zktrace.dispatch.proxy import evaluation_samples
-    from zktrace.dispatch.releases import release_folder
     from zktrace.models import open_model
 
     images, labels = evaluation_samples(spec)
     return copy_cost(
-        release_folder(place, release).shared(),
+        release.shared,
         ((copy.station, open_model(copy.path)) for copy in copies),
         images,
         labels,

@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +14,8 @@ from zktrace.cli.terminal import tell
 from zktrace.errors import CannotTell, EvidenceRejected, Refused
 
 if TYPE_CHECKING:
-    from zktrace.judge import Judgement
-    from zktrace.judge.readers import Readers
-    from zktrace.registry.log import Extension
+    from zktrace.judge import Judgement, Minutes, Policy
+    from zktrace.registry.log import Extension, Head
 
 
 def judge(
@@ -70,18 +68,14 @@ def judge(
 
     Exit 0: upheld, 1: rejected, 2: unreadable, or what was given decides neither way.
     """
-    from zktrace.judge import DEFAULT_POLICY, Minutes, Policy
-    from zktrace.judge import judge as examine
-    from zktrace.models import open_model
-    from zktrace.primitives.files import write_atomic
-    from zktrace.readouts.scores import read_matrix
+    from zktrace.front.judging import judge as examine
+    from zktrace.judge import Minutes, Policy
     from zktrace.registry.log import Head
-    from zktrace.report.judgement import Hearing, judgement_html
 
     if page is not None:
         _check_page(page, force=force)
     data, minutes = evidence_bytes(evidence), Minutes()
-    conditions = DEFAULT_POLICY if policy is None else Policy.read(policy)
+    conditions = Policy() if policy is None else Policy.read(policy)
     own, earlier = Head.from_text(head.strip()), None if before is None else Head.from_text(before.strip())
     found: Judgement | EvidenceRejected | CannotTell
     try:
@@ -89,12 +83,11 @@ def judge(
             data,
             head=own,
             policy=conditions,
-            suspect=None if suspect is None else open_model(suspect),
-            scores=None if scores is None else read_matrix(scores),
-            shared=None if shared is None else open_model(shared),
-            probes=[open_model(each) for each in probes or ()],
-            readers=_readers(torch=bool(probes)),
-            export=None if registry is None else _entries(registry),
+            suspect=suspect,
+            scores=scores,
+            shared=shared,
+            probes=probes or (),
+            registry=registry,
             extensions=[_extension(each) for each in consistency or ()],
             before=earlier,
             minutes=minutes,
@@ -111,19 +104,17 @@ def judge(
             *(("consistency proof", each) for each in consistency or ()),
             ("policy", policy),
         )
-        hearing = Hearing(
-            at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        _write_page(
+            page,
             evidence=(evidence.name, hashlib.sha256(data).hexdigest()),
-            head=own.to_text(),
-            before=None if earlier is None else earlier.to_text(),
+            heads=(own, earlier),
             given=tuple((what, path.name) for what, path in given if path is not None),
             policy=conditions,
             outcome=found,
-            steps=minutes.steps(),
-            reached=minutes.at,
-            versions=_versions(torch=bool(probes)),
+            minutes=minutes,
+            torch=bool(probes),
+            force=force,
         )
-        write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
     if isinstance(found, EvidenceRejected | CannotTell):
         raise found
     if as_json:
@@ -141,25 +132,36 @@ def _check_page(page: Path, *, force: bool) -> None:
     check_free(page, force=force)
 
 
-def _readers(*, torch: bool) -> "Readers":
-    """Who reads models: with probes, networks too."""
-    from zktrace.judge.readers import light_readers
+def _write_page(
+    page: Path,
+    *,
+    evidence: tuple[str, str],
+    heads: "tuple[Head, Head | None]",
+    given: tuple[tuple[str, str], ...],
+    policy: "Policy",
+    outcome: "Judgement | EvidenceRejected | CannotTell",
+    minutes: "Minutes",
+    torch: bool,
+    force: bool,
+) -> None:
+    """The judgement as a dated page."""
+    from zktrace.primitives.files import write_atomic
+    from zktrace.report.judgement import Hearing, judgement_html
 
-    if not torch:
-        return light_readers
-    try:
-        from zktrace.dispatch.judging import network_readers
-    except ModuleNotFoundError as error:
-        raise Refused(
-            f"reading a network by --probes needs {error.name}: pip install 'zktrace[learn]'"
-        ) from None
-    return network_readers
-
-
-def _entries(path: Path) -> Sequence[bytes]:
-    from zktrace.registry.export import read_export
-
-    return [entry.to_bytes() for entry in read_export(path)[0]]
+    own, earlier = heads
+    hearing = Hearing(
+        at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        evidence=evidence,
+        head=own.to_text(),
+        before=None if earlier is None else earlier.to_text(),
+        given=given,
+        policy=policy,
+        outcome=outcome,
+        steps=minutes.steps(),
+        reached=minutes.at,
+        versions=_versions(torch=torch),
+    )
+    write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
 
 
 def _extension(path: Path) -> "Extension":

@@ -5,9 +5,10 @@ from typing import Annotated, Final
 
 import typer
 
+from zktrace.carriers import CARRIERS as TABLE
 from zktrace.errors import InputError
 
-CARRIERS: Final = ("feature", "output")
+CARRIERS: Final = tuple(each.name for each in TABLE.values() if each.trained)
 _FORM: Final = re.compile(r"([a-z]+)\.([a-z_]+)=([0-9.eE+-]{1,32})")
 
 Marks = Annotated[

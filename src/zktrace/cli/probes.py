@@ -30,17 +30,14 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the output carrier's probes among decoys, in a random order that only the order file knows."""
-    from zktrace.dispatch.dispatching import latest
-    from zktrace.dispatch.queries import queries_of
     from zktrace.primitives.files import write_atomic
     from zktrace.readouts.views import VIEWS
+    from zktrace.releases.queries import queries_of
 
     for path in (order, out):
         check_free(path, force=force)
-    place = workspace_at(workspace)
-    ledger = place.registry.ledger()
-    chosen = latest(ledger) if release is None else ledger.release(release)
-    inputs, drawn = queries_of(place, chosen.name, decoys=decoys)
+    chosen = workspace_at(workspace).opened(release)
+    inputs, drawn = queries_of(chosen, decoys=decoys)
     write_atomic(order, drawn.to_bytes(), secret=True, replace=force)
     write_atomic(out, _npz(inputs=inputs), secret=True, replace=force)
     facts = {
@@ -72,9 +69,9 @@ def collect(
     as_json: Json = False,
 ) -> None:
     """Pick the answers to the probes out of all answers."""
-    from zktrace.dispatch.queries import FILE_LIMIT, Order, picked
     from zktrace.primitives.files import read_bounded, write_atomic
     from zktrace.readouts.scores import read_matrix, scores_digest
+    from zktrace.releases.queries import FILE_LIMIT, Order, picked
 
     check_free(out, force=force)
     drawn = Order.from_bytes(read_bounded(order, limit=FILE_LIMIT))

@@ -12,8 +12,8 @@ from zktrace.cli.output import Json, check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
+    from zktrace.front.workspace import Workspace
     from zktrace.registry.log import Head
-    from zktrace.registry.workspace import Workspace
 
 log = typer.Typer(
     help="The append-only log: its head, its proofs, and whether it still is what it was.",
@@ -29,24 +29,16 @@ WorkspaceFolder = Annotated[
 
 def workspace_at(folder: Path | None) -> "Workspace":
     """The workspace that `--workspace` names, or the one around the current folder."""
-    from zktrace.registry.workspace import Workspace
+    from zktrace.front.workspace import Workspace
 
     return Workspace.find() if folder is None else Workspace.open(folder)
 
 
 def budget_option(text: str) -> Fraction:
     """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
-    try:
-        found = Fraction(text) if len(text) <= 40 and abs(_exponent(text)) <= 30 else None
-    except (ValueError, ZeroDivisionError):
-        found = None
-    if found is None:
-        raise InputError(f"a budget is a number such as 0.01, 1e-3 or 1/100, not {text!r}")
-    return found
+    from zktrace.front.given import as_budget
 
-
-def _exponent(text: str) -> int:
-    return int(text.lower().partition("e")[2] or 0)
+    return as_budget(text)
 
 
 def init(
@@ -83,20 +75,19 @@ def init(
 
     A password is better left out of --database (PostgreSQL reads ~/.pgpass and PGPASSWORD).
     """
-    from zktrace.carriers import NAMES
+    from zktrace.front.workspace import Workspace
     from zktrace.registry.requests import offer_text
-    from zktrace.registry.workspace import Workspace
 
     made = Workspace.create(
         folder,
         title=title or folder.absolute().name or "federation",
-        budget=budget_option(budget),
-        carriers=carrier or NAMES,
+        budget=budget,
+        carriers=carrier or None,
         url=database,
         identity_bits=identity_bits,
         places=places,
     )
-    setup, head = made.registry.ledger().setup, made.registry.head()
+    setup, head = made.setup, made.head
     facts = {
         "ok": True,
         "workspace": str(made.root),

@@ -50,7 +50,7 @@ from zktrace.readouts.scales import gather, layer_sizes
 from zktrace.registry.export import write_export
 from zktrace.registry.log import Head
 from zktrace.registry.requests import Request
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
 from zktrace.report.attribution import agreement_figure
 from zktrace.report.case import case_figure, case_html
 from zktrace.report.demo import DemoCase, demo_html
@@ -146,8 +146,8 @@ class Story:
     # ── before anything leaks ──────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _workspace(self) -> Workspace:
-        return Workspace.create(
+    def _workspace(self) -> Home:
+        return Home.create(
             self.folder / "workspace",
             title="demo federation (simulated)",
             carriers=("weight",),

@@ -91,9 +91,9 @@ def tracing(
 
     from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
-    from zktrace.dispatch.copies import CopySettings
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.marking.settings import CopySettings
     from zktrace.studies.federation import FederationTrial
     from zktrace.studies.rows import Rows
     from zktrace.studies.tracing import TracingTrial, perform
@@ -143,21 +143,21 @@ def disguise(
 ) -> None:
     """Disguise copies in every way; see what each carrier, and all together, still read."""
     from zktrace.cli.progress import counted_progress
-    from zktrace.dispatch.copies import CopySettings
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.marking.settings import CopySettings
     from zktrace.studies.disguise import perform
     from zktrace.studies.federation import trials
     from zktrace.studies.ground import grounds
     from zktrace.studies.rows import Rows
     from zktrace.studies.suspects import ATTACKERS, Students
 
-    rows, made, marks = Rows(out), 0, mark_settings(mark)
+    rows, made = Rows(out), 0
     marked = [each for each in trials(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm]
     places = grounds(
         marked,
         profile,
-        CopySettings(episodes=copy_episodes, feature=marks["feature"], output=marks["output"]),
+        CopySettings(episodes=copy_episodes, marks=mark_settings(mark)),
         work=work,
         cifar10=cifar10,
         cache=default_folder(),

@@ -14,18 +14,19 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from zktrace.codes import Code, unpack
-from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, maker_of
-from zktrace.dispatch.releases import release_folder
+from zktrace.codes import unpack
+from zktrace.dispatch.copies import CopyPlan, Maker, maker_of
 from zktrace.dispatch.standing import CopyCheck
 from zktrace.errors import Error, InputError, Refused, WorkerDied
+from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, sweep
 from zktrace.primitives.processes import workers
 from zktrace.readouts.identity import Words
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.records import DispatchRecord, ReleaseRecord
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.records import DispatchRecord
+from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +54,10 @@ class _Order:
 Progress = Callable[[str, float], None]  # station, share of its copy that is done
 
 
-def plan_of(workspace: Workspace, release: ReleaseRecord, settings: CopySettings) -> CopyPlan:
-    """What the copies of a release have in common, its shared model found to be the one on record."""
-    folder = release_folder(workspace, release.name)
-    if model_digest(folder.shared()) != release.model:
-        raise Refused(f"{folder.shared_path}: not the shared model that the registry has on record")
-    custody = workspace.custody
-    carriers = [layout.carrier for layout in release.layouts]
-    return CopyPlan(
-        folder=folder.path,
-        layouts=release.layouts,
-        seeds={each: custody.direction_seed(each, release.number, release.root) for each in carriers},
-        lengths={each: custody.shape(each).length for each in carriers},
-        model=release.model,
-        settings=settings,
-    )
-
-
 def dispatch(
-    workspace: Workspace,
+    workspace: Home,
     *,
-    release: str | None = None,
+    release: OpenRelease | str | None = None,
     stations: Iterable[str] | None = None,
     out: Path | None = None,
     settings: CopySettings | None = None,
@@ -89,15 +73,14 @@ def dispatch(
     """
     if jobs < 1:
         raise InputError(f"{jobs} worker processes: at least one is needed")
-    ledger = workspace.registry.ledger()
-    record = latest(ledger) if release is None else ledger.release(release)
-    wanted = recipients(ledger, stations)
-    plan = plan_of(workspace, record, settings or CopySettings())
-    folder, mode = (out, 0o777) if out is not None else (workspace.copies_folder(record.name), 0o700)
+    opened = release if isinstance(release, OpenRelease) else OpenRelease.of(workspace, release)
+    wanted = recipients(opened.ledger, stations)
+    plan = CopyPlan.of(opened, settings or CopySettings())
+    folder, mode = (out, 0o777) if out is not None else (workspace.copies_folder(opened.name), 0o700)
     with claimed(folder, busy="copies are just being written there; try again when it is done", mode=mode):
         yield from _dispatch(
             workspace,
-            record,
+            opened,
             wanted,
             folder=folder,
             plan=plan,
@@ -112,8 +95,8 @@ def _quietly(station: str, share: float) -> None:
 
 
 def _dispatch(
-    workspace: Workspace,
-    record: ReleaseRecord,
+    workspace: Home,
+    opened: OpenRelease,
     wanted: list[str],
     *,
     folder: Path,
@@ -124,21 +107,21 @@ def _dispatch(
 ) -> Iterator[Copy]:
     """The same in a folder that is ours: whatever another process put on record before is known here."""
     ledger = workspace.registry.ledger()
-    places = {name: folder / workspace.copy_path(record.name, name).name for name in wanted}
-    known = _recorded(ledger, record.name)
+    release = OpenRelease(opened.record, ledger=ledger, custody=opened.custody, folder=opened.folder)
+    places = {name: folder / workspace.copy_path(release.name, name).name for name in wanted}
+    known = _recorded(ledger, release.name)
     missing = []
     for name in wanted:
         found = _found(places[name], known.get(name, set()))
         if found is None:
-            _check_free(places[name], record.name, name)
+            _check_free(places[name], release.name, name)
             missing.append(name)
             continue
         report(name, 1.0)
         yield Copy(station=name, path=places[name], digest=found, made=False)
-    codes = [workspace.custody.code(carrier, ledger.claims) for carrier in plan.carriers]
-    orders = (_order(name, record.name, ledger, places[name], codes) for name in missing)
-    standing = CopyCheck(workspace=workspace, release=record)
-    for order, digest in _make(plan, orders, jobs if len(missing) > 1 else 1, report):
+    orders = (_order(name, release, places[name]) for name in missing)
+    standing = CopyCheck(release=release)
+    for order, digest in _make(plan, opened.shared, orders, jobs if len(missing) > 1 else 1, report):
         weak = _read_back(standing, order) if read_back else ()
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
         report(order.station, 1.0)
@@ -158,17 +141,11 @@ def _read_back(standing: CopyCheck, order: _Order) -> tuple[str, ...]:
     )
 
 
-def _order(station: str, release: str, ledger: Ledger, path: Path, codes: list[Code]) -> _Order:
-    row = ledger.station(station).enrolment.row
-    words = {code.label: unpack(code.rows([row])[0], code.length) for code in codes}
-    return _Order(station=station, release=release, row=row, path=path, words=words)
-
-
-def latest(ledger: Ledger) -> ReleaseRecord:
-    """The release that was made last."""
-    if not ledger.releases:
-        raise Refused("there is no release yet (zktrace release makes one)")
-    return max(ledger.releases.values(), key=lambda each: each[0])[1]
+def _order(station: str, release: OpenRelease, path: Path) -> _Order:
+    row = release.ledger.station(station).enrolment.row
+    codes = {each: release.code(each) for each in release.carriers}
+    words = {name: unpack(code.rows([row])[0], code.length) for name, code in codes.items()}
+    return _Order(station=station, release=release.name, row=row, path=path, words=words)
 
 
 def recipients(ledger: Ledger, stations: Iterable[str] | None) -> list[str]:
@@ -220,13 +197,13 @@ def _metadata(release: str, station: str) -> dict[str, str]:
 
 
 def _make(
-    plan: CopyPlan, orders: Iterable[_Order], jobs: int, report: Progress
+    plan: CopyPlan, shared: ModelState, orders: Iterable[_Order], jobs: int, report: Progress
 ) -> Iterator[tuple[_Order, bytes]]:
     """Copies as files, and their digests, as they are done. Only copies that are trained need processes."""
     if jobs == 1 or not plan.trained:
         maker = None
         for order in orders:
-            maker = maker or maker_of(plan)
+            maker = maker or maker_of(plan, shared)
             yield order, _fulfil(maker, order, report)
         return
     with workers(jobs) as pool:
@@ -271,7 +248,7 @@ def _in_worker(plan: _Plan, order: _Order) -> bytes:
     return _fulfil(_worker_maker(plan), order, lambda station, share: None)
 
 
-def _put_on_record(workspace: Workspace, order: _Order, digest: bytes, known: set[bytes]) -> None:
+def _put_on_record(workspace: Home, order: _Order, digest: bytes, known: set[bytes]) -> None:
     """Record a copy, unless this very one is on record; a copy that may not be is removed."""
     if digest in known:
         return

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.dispatch.releases import Pool
 from zktrace.errors import InputError
 from zktrace.federation.spec import RunSpec, load_data
+from zktrace.readouts.samples import Pool
 
 LARGEST: Final = 4096  # samples that a release keeps
 _FIFTH: Final = 5

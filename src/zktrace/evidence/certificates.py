@@ -9,6 +9,7 @@ from zktrace.primitives.fields import (
     flag,
     fraction,
     listed,
+    made_as,
     octets,
     read_fields,
     text,
@@ -21,7 +22,7 @@ _NUMBER: Final = text(80)  # that `check` takes apart
 _FORMS: Final[dict[str, Form[Any]]] = {
     "budget": fraction(),
     "exponent": listed(_NUMBER, low=2, high=2),
-    "law": Form(lambda value, what: _DIGEST.read(value, what).hex()),
+    "law": Form(lambda value, what: _DIGEST.read(value, what).hex(), made_as(str)),
     "method": choice(("chernoff", "exact")),
     "passes": flag(),
     "recipients": whole(1, 1 << 40),
@@ -35,4 +36,4 @@ def _read(value: object, _what: str) -> Certificate:
     return Certificate(**read_fields(value, "a certificate", _FORMS))
 
 
-CERTIFICATE: Final = Form(_read, lambda certificate: write_fields(certificate, _FORMS))
+CERTIFICATE: Final = Form(_read, made_as(Certificate), lambda certificate: write_fields(certificate, _FORMS))

@@ -20,13 +20,13 @@ from typing import Annotated, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers import CARRIERS, NAMES
+from zktrace.carriers import CARRIERS, MOST
 from zktrace.derivation.promises import SEED_BYTES
 from zktrace.errors import MalformedEvidence, MalformedFile
-from zktrace.evidence.findings import ACCUSED_LIMIT, Findings
+from zktrace.evidence.findings import ACCUSED_LIMIT, WORK_LIMIT, Findings, judges_work
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
-from zktrace.primitives.fields import Declared, Form, listed, nested, octets, packed, text, whole
+from zktrace.primitives.fields import Declared, Form, listed, nested, octets, packed, sized, text, whole
 from zktrace.registry.log import HashPath
 from zktrace.registry.records import ENTRY_LIMIT, CarrierName, Name
 from zktrace.registry.requests import PROOF_LIMIT
@@ -35,14 +35,17 @@ FORMAT: Final = "zkt-evidence-v1"
 FILE_LIMIT: Final = 1 << 26  # bytes
 _VALUES: Final = 1 << 18  # and at most so many values: most of a large file are proofs in base64
 LENGTH_LIMIT: Final = 1 << 13  # positions of a code
-WORK_LIMIT: Final = 1 << 17  # positions to certify over all stages and carriers: a judge's minute
-_SHORTEST: Final = 1 << 10  # what a shorter code counts as
-_ROWS: Final = 32  # taken out of a readout, they take as long as its certificate
 REFERENCE_LIMIT: Final = 1 << 19  # values of a reference: one a position, or one a position and class
 _ENTRIES: Final = 2 * ACCUSED_LIMIT + 5  # an enrolment and at most a reservation for each, and the rest
 _INDEX_LIMIT: Final = 1 << 40
 _ENTRY_TEXT: Final = text(ENTRY_LIMIT)
 
+
+def _read_entry(value: object, what: str) -> bytes:
+    return _ENTRY_TEXT.read(value, what).encode()
+
+
+_ENTRY: Final = Form(_read_entry, sized(1, 4 * ENTRY_LIMIT), bytes.decode)
 Floats = NDArray[np.float64]
 Seed = Annotated[bytes, octets(SEED_BYTES)]
 
@@ -53,9 +56,7 @@ class LoggedEntry(Declared):
 
     what: ClassVar = "an entry"
     index: Annotated[int, whole(0, _INDEX_LIMIT)]
-    entry: Annotated[  # its canonical text
-        bytes, Form(lambda value, what: _ENTRY_TEXT.read(value, what).encode(), bytes.decode)
-    ]
+    entry: Annotated[bytes, _ENTRY]  # its canonical text
     path: HashPath
 
 
@@ -66,7 +67,7 @@ class SeedOpening(Declared):
     what: ClassVar = "a seed"
     seed: Seed
     others: Annotated[  # commitments to the place's seeds of the other carriers
-        tuple[bytes, ...], listed(octets(COMMITMENT_BYTES), high=len(NAMES) - 1)
+        tuple[bytes, ...], listed(octets(COMMITMENT_BYTES), high=MOST - 1)
     ]
     path: HashPath
 
@@ -125,7 +126,7 @@ class Accused(Declared):
     what: ClassVar = "an accused"
     station: Name
     request: Annotated[bytes, packed(0, PROOF_LIMIT)]  # the proof in its request; empty if it was lost
-    rows: Annotated[tuple[RowOpening, ...], listed(nested(RowOpening), low=1, high=len(NAMES))]
+    rows: Annotated[tuple[RowOpening, ...], listed(nested(RowOpening), low=1, high=MOST)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ class Evidence(Declared):
     ]
     past: HashPath  # from the log just before the release to the head
     carriers: Annotated[  # in the order of the findings
-        tuple[CarrierOpening, ...], listed(nested(CarrierOpening), high=len(NAMES))
+        tuple[CarrierOpening, ...], listed(nested(CarrierOpening), high=MOST)
     ]
     accused: Annotated[  # in the order of being named
         tuple[Accused, ...], listed(nested(Accused), high=ACCUSED_LIMIT)
@@ -168,12 +169,10 @@ class Evidence(Declared):
     @property
     def work(self) -> int:
         """What judging takes: the positions of each stage, and more where many rows are taken out before."""
-        found = rows = 0
-        for stage in self.findings.stages:
-            lengths = [max(self.carrier(name).length, _SHORTEST) for name, _ in stage.certificates]
-            found += sum(lengths) * (_ROWS**2 + rows**2) // _ROWS**2
-            rows += len(stage.stations)
-        return found
+        return judges_work(
+            ([self.carrier(name).length for name, _ in stage.certificates], len(stage.stations))
+            for stage in self.findings.stages
+        )
 
     def carrier(self, name: str) -> CarrierOpening:
         """How a carrier that names somebody was read."""

@@ -11,11 +11,12 @@ Leads are not findings: nobody is accused by them, so neither the log nor a judg
 """
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Final
 
-from zktrace.carriers import NAMES
+from zktrace.carriers import MOST, NAMES
 from zktrace.certificates.adjudicate import TAILS, Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.certificates.stages import MAX_STAGES
@@ -30,14 +31,30 @@ from zktrace.primitives.fields import (
     distinct,
     fraction,
     listed,
+    made_as,
     nested,
     read_fields,
 )
 from zktrace.registry.records import LOOKS_LIMIT, CarrierName, Digest, Name
 
 ACCUSED_LIMIT: Final = 256  # stations that one verdict may name
+WORK_LIMIT: Final = 1 << 17  # positions to certify over all stages and carriers: a judge's minute
+_SHORTEST: Final = 1 << 10  # what a shorter code counts as
+_ROWS: Final = 32  # taken out of a readout, they take as long as its certificate
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
 _DOMAIN: Final = b"zkt-findings-v1"
+
+
+def judges_work(stages: Iterable[tuple[Sequence[int], int]]) -> int:
+    """What judging stages takes: of each the lengths of the codes that name, and how many it names.
+
+    The positions of each stage, and more where many rows are taken out before.
+    """
+    found = rows = 0
+    for lengths, named in stages:
+        found += sum(max(each, _SHORTEST) for each in lengths) * (_ROWS**2 + rows**2) // _ROWS**2
+        rows += named
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +74,9 @@ def _read_certified(value: object, _what: str) -> tuple[str, Certificate]:
 
 
 _CERTIFIED_CARRIER: Final[Form[tuple[str, Certificate]]] = Form(
-    _read_certified, lambda pair: {"carrier": pair[0], "certificate": CERTIFICATE.write(pair[1])}
+    _read_certified,
+    made_as(tuple),
+    lambda pair: {"carrier": pair[0], "certificate": CERTIFICATE.write(pair[1])},
 )
 
 
@@ -68,10 +87,10 @@ class Stage(Declared):
     what: ClassVar = "a stage"
     tail: Annotated[Tail, choice(TAILS)]
     certificates: Annotated[  # (carrier, certificate)
-        tuple[tuple[str, Certificate], ...], listed(_CERTIFIED_CARRIER, low=1, high=len(NAMES))
+        tuple[tuple[str, Certificate], ...], listed(_CERTIFIED_CARRIER, low=1, high=MOST)
     ]
     named: Annotated[  # strongest first
-        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * len(NAMES))
+        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * MOST)
     ]
 
     @property
@@ -103,19 +122,21 @@ class LookClaim:
 
     carriers: tuple[CarrierClaim, ...]
 
+    def __post_init__(self) -> None:
+        _CLAIMS.check(self.carriers, "a look")
+        distinct([each.carrier for each in self.carriers], "the carriers of a look")
 
-_CLAIMS: Final = listed(nested(CarrierClaim), high=len(NAMES))
+
+_CLAIMS: Final = listed(nested(CarrierClaim), high=MOST)
 
 
 def _read_look(value: object, _what: str) -> LookClaim:
-    found = LookClaim(carriers=_CLAIMS.read(value, "a look"))
-    distinct([each.carrier for each in found.carriers], "the carriers of a look")
-    return found
+    return LookClaim(carriers=_CLAIMS.read(value, "a look"))
 
 
-_LOOK: Final = Form(_read_look, lambda look: _CLAIMS.write(look.carriers))
+_LOOK: Final = Form(_read_look, made_as(LookClaim), lambda look: _CLAIMS.write(look.carriers))
 _VERDICTS: Final = choice([str(each) for each in Verdict])
-_VERDICT: Final = Form(lambda value, what: Verdict(_VERDICTS.read(value, what)), str)
+_VERDICT: Final = Form(lambda value, what: Verdict(_VERDICTS.read(value, what)), made_as(Verdict), str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

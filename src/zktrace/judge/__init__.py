@@ -6,7 +6,7 @@ judge(Path("case.zkt.json").read_bytes(), head=head)   # a Judgement, or Evidenc
 """
 
 from zktrace.judge.judgement import STEPS, Judgement, Minutes, Step, Total
-from zktrace.judge.policy import DEFAULT_POLICY, Policy
+from zktrace.judge.policy import Policy
 from zktrace.judge.protocol import judge
 
-__all__ = ["DEFAULT_POLICY", "STEPS", "Judgement", "Minutes", "Policy", "Step", "Total", "judge"]
+__all__ = ["STEPS", "Judgement", "Minutes", "Policy", "Step", "Total", "judge"]

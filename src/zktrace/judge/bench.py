@@ -8,17 +8,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import Look
 from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Biases
 from zktrace.evidence import Evidence
 from zktrace.judge.dossier import Dossier
 from zktrace.judge.judgement import Minutes, Total
 from zktrace.judge.policy import Policy
-from zktrace.judge.readers import Readers
 from zktrace.judge.scoring import StageScore
 from zktrace.models import ModelState
 from zktrace.registry.log import Head
-from zktrace.registry.records import Look as PlannedLook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +45,6 @@ class Bench:
     before: Head | None
     minutes: Minutes
     dossier: Dossier
-    readers: Readers
     biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed
     directions: dict[str, bytes] = field(default_factory=dict)  # by carrier: the seed of the directions
     rows: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (station, carrier): packed, as derived
@@ -68,7 +66,7 @@ class Bench:
         return cast(Rule, self.dossier.investigation.rule)
 
     @property
-    def look(self) -> PlannedLook:
+    def look(self) -> Look:
         """The last look that was taken: the one that named somebody, if anybody is named."""
         return self.dossier.investigation.looks[len(self.evidence.findings.looks) - 1]
 

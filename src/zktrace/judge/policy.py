@@ -19,7 +19,7 @@ accept_scores = true                      # a matrix of scores may stand for a s
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Self
@@ -41,7 +41,7 @@ class Policy:
     max_budget: Fraction = Fraction(1, 100)
     max_total_budget: Fraction = Fraction(1, 2)
     rules: tuple[str, ...] = RULES
-    carriers: tuple[str, ...] = NAMES
+    carriers: tuple[str, ...] = field(default_factory=lambda: tuple(NAMES))
     min_length: int = 256
     require_suspect: bool = False
     require_readout: bool = False
@@ -92,9 +92,6 @@ class Policy:
             return cls.from_toml(data)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-
-
-DEFAULT_POLICY: Final = Policy()
 
 
 def _value(name: str, value: object) -> Any:  # noqa: ANN401

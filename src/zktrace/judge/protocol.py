@@ -35,8 +35,7 @@ from zktrace.evidence import Evidence
 from zktrace.judge.bench import Bench, Suspect
 from zktrace.judge.dossier import open_dossier
 from zktrace.judge.judgement import Judgement, Minutes
-from zktrace.judge.policy import DEFAULT_POLICY, Policy
-from zktrace.judge.readers import Readers, light_readers
+from zktrace.judge.policy import Policy
 from zktrace.judge.steps.budget import check_policy
 from zktrace.judge.steps.certificates import check_certificates
 from zktrace.judge.steps.head import Heads, check_before, check_head
@@ -63,12 +62,11 @@ def judge(
     evidence: bytes,
     *,
     head: Head,
-    policy: Policy = DEFAULT_POLICY,
+    policy: Policy | None = None,
     suspect: ModelState | None = None,
     scores: NDArray[Any] | None = None,
     shared: ModelState | None = None,
     probes: Sequence[ModelState] = (),
-    readers: Readers = light_readers,
     export: Sequence[bytes] | None = None,
     extensions: Sequence[Extension] = (),
     before: Head | None = None,
@@ -77,7 +75,7 @@ def judge(
     """Check an evidence file against a head that the judge got elsewhere.
 
     `suspect` is the model that the case is about, or `scores` what it answered if it was only queried;
-    `shared` the release's model and `probes` what its networks are read by, `readers` who can read them;
+    `shared` the release's model and `probes` what its networks are read by, for which torch is loaded;
     `export` all entries of the registry, `extensions` consistency proofs between heads, and `before` a head
     that somebody witnessed before the suspect was known. Steps are written into `minutes` as they pass.
 
@@ -95,13 +93,12 @@ def judge(
         check_before(parsed, dossier, heads, minutes)
     bench = Bench(
         evidence=parsed,
-        policy=policy,
+        policy=policy or Policy(),
         suspect=Suspect(model=suspect, scores=scores, shared=shared, probes=tuple(probes)),
         export=None if export is None else export[: head.size],
         before=before,
         minutes=minutes,
         dossier=dossier,
-        readers=readers,
     )
     for number, step in _STEPS.items():
         with minutes.step(number):

@@ -22,108 +22,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from zktrace.carriers import Profile
-from zktrace.errors import InputError, LimitExceeded
+from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
-from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import State, state_of
 from zktrace.learning.training import Images, batch
 from zktrace.marking.last_stage import head, heads, only_convolutions, trunks
-from zktrace.readouts.directions import Directions, Floats
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.features import feature_directions
 from zktrace.readouts.identity import Words
+from zktrace.readouts.reader import check_images
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
-from zktrace.readouts.weight import check_reference, finite, less_reference
 
-LABEL: Final = "feature"
-MAX_FEATURES: Final = 1 << 24  # of all images together
 _FEATURES: Final = 512  # of a ResNet-18 of full width
-
-Build = Callable[[Arrays], ResNet]
-
-
-def feature_directions(seed: bytes, *, length: int, dimension: int) -> Directions:
-    """The family v of the feature carrier, one direction a probe."""
-    return Directions(label=LABEL, seed=seed, dimension=dimension, count=length)
-
-
-def check_probes(probes: Images) -> None:
-    """Refuse what cannot be a set of probes."""
-    if probes.ndim != 4 or probes.dtype != np.float32 or not probes.size:
-        raise InputError(
-            f"probes of shape {probes.shape} and type {probes.dtype}: images in float32 are needed"
-        )
-    if not np.isfinite(probes).all():
-        raise InputError("a probe has numbers that are not finite")
-
-
-def check_features(images: Images, model: ResNet) -> None:
-    """Refuse a model whose features of these images would take too much room."""
-    if len(images) * model.features > MAX_FEATURES:
-        raise LimitExceeded(
-            f"the model gives {model.features} numbers an image: of {len(images)} images, "
-            f"at most {MAX_FEATURES} are read"
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureReader:
-    """Reads one value a probe from a model. Made without anything that depends on a row."""
-
-    seed: bytes
-    probes: Images
-    profile: Profile
-    reference: Floats | None = None  # the shared model's own projections; informed reading is less these
-    build: Build = backbone_of
-    dimension: int | None = None  # of the release's features; None: the model's own
-
-    def __post_init__(self) -> None:
-        check_probes(self.probes)
-        check_reference(self.profile, self.reference, len(self.probes))
-
-    def project(self, arrays: Arrays) -> Floats:
-        """<v_b, f(p_b)> of one model alone. Of the shared model, they are the reference."""
-        return self.project_features(self.features(arrays, self.probes))
-
-    def features(self, arrays: Arrays, images: Images) -> Floats:
-        """What a model makes of images: of probes, or of others that it is aligned on."""
-        model = self.build(_embedding(plain(arrays), self.dimension))
-        if model.channels != images.shape[1]:
-            raise InputError(
-                f"the model takes images of {model.channels} channels, the probes have {images.shape[1]}"
-            )
-        check_features(images, model)
-        return embed(model, images).astype(np.float64)
-
-    def project_features(self, features: Floats) -> Floats:
-        """<v_b, feature b> for features of the probes, maybe aligned ones."""
-        wanted = (len(self.probes), self.dimension or features.shape[1])
-        if features.shape != wanted:
-            raise InputError(f"features of shape {features.shape}, the release's are of shape {wanted}")
-        directions = feature_directions(self.seed, length=len(features), dimension=features.shape[1])
-        parts = [
-            np.einsum("bd,bd->b", block, features[first : first + len(block)])
-            for first, block in directions.blocks()
-        ]
-        return finite(np.concatenate(parts))
-
-    def read_features(self, features: Floats) -> Floats:
-        """The readout of a suspect with these features of the probes."""
-        return less_reference(self.project_features(features), self.profile, self.reference)
-
-    def read(self, arrays: Arrays) -> Floats:
-        """The readout of a suspect."""
-        return less_reference(self.project(arrays), self.profile, self.reference)
-
-
-def _embedding(arrays: Arrays, dimension: int | None) -> Arrays:
-    """A suspect without its classifier: a last layer counts only if it gives as many features as wanted."""
-    head = arrays.get("fc.weight")
-    if head is None or (head.ndim == 2 and head.shape[0] == (dimension or head.shape[1])):
-        return arrays
-    return {name: value for name, value in arrays.items() if not name.startswith("fc.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +87,8 @@ class FeatureWriter:
         config: FeatureConfig | None = None,
     ) -> None:
         """`beside`: images whose features are to stay where they are, from the same source as the probes."""
-        check_probes(probes)
-        check_probes(beside)
+        check_images(probes, "probes")
+        check_images(beside, "probes")
         self.config = config or FeatureConfig()
         self._shared = plain(shared)
         self.probes, self._beside = probes, beside
@@ -276,7 +189,7 @@ class FeatureHinge:
     def __init__(
         self, directions: Floats, probes: Images, word: Words, *, margin: float, batch_size: int, seed: int
     ) -> None:
-        check_probes(probes)
+        check_images(probes, "probes")
         if word.shape != (len(probes),) or len(directions) != len(probes):
             raise InputError(
                 f"a word of {word.size} bits, {len(directions)} directions, {len(probes)} probes"

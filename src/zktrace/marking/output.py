@@ -24,111 +24,25 @@ from torch import Tensor
 from torch.nn import functional
 
 from zktrace.errors import InputError
+from zktrace.learning.answers import Support
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import cosine
 from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import State, state_of
-from zktrace.learning.training import Images, Labels, batch, moved_about
-from zktrace.marking.feature import Build, FeatureMark, FeatureWriter, check_features, check_probes
+from zktrace.learning.training import Images, batch, moved_about
+from zktrace.marking.feature import FeatureMark, FeatureWriter
 from zktrace.marking.last_stage import head, only_convolutions, trunk, trunks
-from zktrace.readouts.assignment import assign
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
+from zktrace.readouts.reader import check_images
 from zktrace.readouts.scales import Arrays
-from zktrace.readouts.scores import OutputReader, output_frames, scattered
+from zktrace.readouts.scores import output_frames, scattered
 from zktrace.readouts.suspects import plain
-from zktrace.readouts.views import in_views, mean_view
 
 _FEATURES: Final = 512  # of a ResNet-18 of full width
 
 Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Support:
-    """Labelled images from which class prototypes are made; labels are 0, 1, ..., each at least once."""
-
-    images: Images
-    labels: Labels
-
-    def __post_init__(self) -> None:
-        check_probes(self.images)
-        if self.labels.shape != (len(self.images),) or self.labels.dtype.kind not in "iu":
-            raise InputError(
-                f"labels of shape {self.labels.shape} for {len(self.images)} images of the support"
-            )
-        found = np.unique(self.labels)
-        if len(found) < 2 or not np.array_equal(found, np.arange(len(found))):
-            raise InputError("a support has at least two classes 0, 1, ..., and an image of each")
-
-    @property
-    def classes(self) -> int:
-        """How many scores a probe has."""
-        return int(self.labels.max()) + 1
-
-    @property
-    def means(self) -> Floats:
-        """(classes, images): what makes prototypes of features."""
-        one_hot = (np.arange(self.classes)[:, None] == self.labels[None, :]).astype(np.float64)
-        found: Floats = one_hot / one_hot.sum(axis=1, keepdims=True)
-        return found
-
-
-def class_scores(arrays: Arrays, probes: Images, support: Support, *, build: Build = backbone_of) -> Floats:
-    """Minus the squared distances of probes to the prototypes, both in the model's own features.
-
-    A classifier with an output a class is taken at its word: its logits, in the order that gives the support
-    the largest scores of its own classes.
-    """
-    model = build(plain(arrays))
-    if model.channels != probes.shape[1]:
-        raise InputError(
-            f"the model takes images of {model.channels} channels, the probes have {probes.shape[1]}"
-        )
-    check_features(probes, model)
-    check_features(support.images, model)
-    prototypes = support.means @ embed(model, support.images).astype(np.float64)
-    features = embed(model, probes).astype(np.float64)
-    if model.fc is not None and model.features == support.classes:
-        scores: Floats = features[:, assign(prototypes)]
-    else:
-        squares = (features**2).sum(axis=1)[:, None] + (prototypes**2).sum(axis=1)
-        scores = 2.0 * features @ prototypes.T - squares
-    if not np.isfinite(scores).all():
-        raise InputError("the model's numbers are too large to be read")
-    return scores
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OutputModelReader:
-    """Reads the output carrier of a model at hand. Made without anything that depends on a row."""
-
-    seed: bytes
-    probes: Images
-    support: Support
-    reference: Floats | None = None  # the shared model's scores, row after row
-    build: Build = backbone_of
-
-    def __post_init__(self) -> None:
-        check_probes(self.probes)
-
-    def scores(self, arrays: Arrays) -> Floats:
-        """One row a probe. Of the shared model, they are the reference."""
-        shown = in_views(self.probes)
-        return mean_view(class_scores(arrays, shown, self.support, build=self.build))
-
-    def read(self, arrays: Arrays) -> Floats:
-        """The readout of a suspect."""
-        if self.reference is None:
-            raise InputError("the output carrier is read against the shared model's own scores")
-        reader = OutputReader(
-            seed=self.seed,
-            length=len(self.probes),
-            classes=self.support.classes,
-            reference=self.reference,
-        )
-        return reader.read_scores(self.scores(arrays))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +86,8 @@ class OutputWriter:
         config: OutputConfig | None = None,
     ) -> None:
         """`reference`: the shared model's scores, row after row; `beside`: other images of its source."""
-        check_probes(probes)
-        check_probes(beside)
+        check_images(probes, "probes")
+        check_images(beside, "probes")
         self.config = config or OutputConfig()
         self._shared = plain(shared)
         if reference.shape != (len(probes) * support.classes,):

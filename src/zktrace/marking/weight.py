@@ -8,6 +8,7 @@ Where the code fills more than half of the room, C C^T has small eigenvalues, an
 spend the change on them. A ridge on the diagonal then trades exactness for amplitude (docs/carriers.md).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -16,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
+from zktrace.marking.settings import SHARE
+from zktrace.marking.writer import Job, Step, Writer
 from zktrace.models import ModelState, Tensor
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.identity import Words
 from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes, scale_names
 from zktrace.readouts.weight import weight_directions
-
-SHARE: Final = 0.03  # of the norm of all scales: what a copy's scales are moved by
-
 
 CROWDED: Final = 0.5  # of the room: a code beyond it is written with the ridge
 RIDGE: Final = 0.1  # beside a mean eigenvalue of 1
@@ -101,6 +101,20 @@ class WeightWriter:
         gamma = gather(state)
         delta, amplitude = self.change(word, norm=share * float(np.linalg.norm(gamma)))
         return Written(state=with_scales(state, gamma + delta), amplitude=amplitude)
+
+
+class ScaleWriter(Writer):
+    """Writes the informed weight carrier of copies. Whoever writes after it leaves the scales alone."""
+
+    def __init__(self, job: Job, carriers: tuple[str, ...]) -> None:
+        super().__init__(job, carriers)
+        (self._name,) = carriers
+        terms = job.terms[self._name]
+        self._writer = WeightWriter(seed=terms.seed, length=terms.length, layers=terms.layers)
+
+    def write(self, state: ModelState, words: Mapping[str, Words], *, row: int, step: Step) -> ModelState:
+        """The state with its scales moved."""
+        return self._writer.write(state, words[self._name], share=self.job.settings.share).state
 
 
 def with_scales(state: ModelState, gamma: Floats) -> ModelState:

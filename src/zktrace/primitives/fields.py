@@ -11,7 +11,7 @@ What is read may be hostile: a value has its form and is within its bounds, or i
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_type_hints
@@ -26,14 +26,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[T]):
-    """How a value stands in JSON: `read` takes what was found, and its name for a message."""
+    """How a value stands in JSON: `read` takes what was found, and its name for a message.
+
+    `check` takes a value that a program made, and the name: it has the bounds of one that is read.
+    """
 
     read: Callable[[object, str], T]
+    check: Callable[[object, str], object]
     write: Callable[[T], object] = lambda value: value
 
 
 class Declared:
-    """An object whose annotated fields are all that its JSON has."""
+    """An object whose annotated fields are all that its JSON has. It cannot be made with wrong values."""
 
     __slots__ = ()
     what: ClassVar[str]  # the object, in a message
@@ -52,9 +56,12 @@ class Declared:
     def from_json(cls, value: object) -> Self:
         """What `as_json` made, or MalformedFile."""
         make: Callable[..., Self] = cls
-        made = make(**read_fields(value, cls.what, cls.forms))
-        made.check()
-        return made
+        return make(**read_fields(value, cls.what, cls.forms))
+
+    def __post_init__(self) -> None:
+        for name, form in self.forms.items():
+            form.check(getattr(self, name), f"{self.what}: {name}")
+        self.check()
 
     def check(self) -> None:
         """MalformedFile unless the fields go together."""
@@ -92,10 +99,10 @@ def text(high: int) -> Form[str]:
             raise MalformedFile(f"{what}: must be 1..{high} printable characters")
         return value
 
-    return Form(read)
+    return Form(read, read)
 
 
-def choice(allowed: Sequence[str]) -> Form[str]:
+def choice(allowed: Collection[str]) -> Form[str]:
     """One of a few words."""
 
     def read(value: object, what: str) -> str:
@@ -103,7 +110,7 @@ def choice(allowed: Sequence[str]) -> Form[str]:
             raise MalformedFile(f"{what}: must be one of {', '.join(allowed)}")
         return value
 
-    return Form(read)
+    return Form(read, read)
 
 
 def flag() -> Form[bool]:
@@ -114,7 +121,7 @@ def flag() -> Form[bool]:
             raise MalformedFile(f"{what}: must be true or false")
         return value
 
-    return Form(read)
+    return Form(read, read)
 
 
 def whole(low: int, high: int) -> Form[int]:
@@ -125,7 +132,7 @@ def whole(low: int, high: int) -> Form[int]:
             raise MalformedFile(f"{what}: must be a whole number in {low}..{high}")
         return value
 
-    return Form(read)
+    return Form(read, read)
 
 
 def fraction() -> Form[Fraction]:
@@ -137,7 +144,11 @@ def fraction() -> Form[Fraction]:
             raise MalformedFile(f"{what}: must lie within {_LARGEST}")
         return found
 
-    return Form(read, fraction_text)
+    def check(value: object, what: str) -> None:
+        if not isinstance(value, Fraction) or abs(value) > _LARGEST:
+            raise MalformedFile(f"{what}: must be a fraction within {_LARGEST}")
+
+    return Form(read, check, fraction_text)
 
 
 def octets(low: int, high: int | None = None) -> Form[bytes]:
@@ -152,10 +163,9 @@ def octets(low: int, high: int | None = None) -> Form[bytes]:
                 found = None
             if found is not None and found.hex() == value:
                 return found
-        size = f"{low}" if low == most else f"{low}..{most}"
-        raise MalformedFile(f"{what}: must be {size} bytes in hexadecimal")
+        raise MalformedFile(f"{what}: must be {_between(low, most)} bytes in hexadecimal")
 
-    return Form(read, bytes.hex)
+    return Form(read, sized(low, most), bytes.hex)
 
 
 def packed(low: int, high: int) -> Form[bytes]:
@@ -171,7 +181,31 @@ def packed(low: int, high: int) -> Form[bytes]:
                 return found
         raise MalformedFile(f"{what}: must be {low}..{high} bytes in base64")
 
-    return Form(read, _base64)
+    return Form(read, sized(low, high), _base64)
+
+
+def sized(low: int, high: int) -> Callable[[object, str], None]:
+    """A check of low..high bytes."""
+
+    def check(value: object, what: str) -> None:
+        if not isinstance(value, bytes) or not low <= len(value) <= high:
+            raise MalformedFile(f"{what}: must be {_between(low, high)} bytes")
+
+    return check
+
+
+def made_as(kind: type) -> Callable[[object, str], None]:
+    """A check of a value that checked itself when it was made."""
+
+    def check(value: object, what: str) -> None:
+        if not isinstance(value, kind):
+            raise MalformedFile(f"{what}: must be a {kind.__name__}")
+
+    return check
+
+
+def _between(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low}..{high}"
 
 
 def _base64(data: bytes) -> str:
@@ -186,7 +220,13 @@ def listed(form: Form[T], *, low: int = 0, high: int) -> Form[tuple[T, ...]]:
             raise MalformedFile(f"{what}: must be a list of {low}..{high}")
         return tuple(form.read(each, what) for each in value)
 
-    return Form(read, lambda values: [form.write(each) for each in values])
+    def check(value: object, what: str) -> None:
+        if not isinstance(value, tuple) or not low <= len(value) <= high:
+            raise MalformedFile(f"{what}: must be a tuple of {low}..{high}")
+        for each in value:
+            form.check(each, what)
+
+    return Form(read, check, lambda values: [form.write(each) for each in values])
 
 
 D = TypeVar("D", bound=Declared)
@@ -194,4 +234,6 @@ D = TypeVar("D", bound=Declared)
 
 def nested(declared: type[D]) -> Form[D]:
     """An object that is declared itself."""
-    return Form(lambda value, _what: declared.from_json(value), lambda value: value.as_json())
+    return Form(
+        lambda value, _what: declared.from_json(value), made_as(declared), lambda value: value.as_json()
+    )

@@ -16,7 +16,6 @@ A score file is a hostile file.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +28,6 @@ from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.fits import ridge
 
-LABEL: Final = "output"
 SPARED: Final = 3
 RANK: Final = 6
 CLASSES_LIMIT: Final = 4096
@@ -68,7 +66,7 @@ def _frames(seed: bytes, reference: Floats) -> Iterator[Floats]:
     """Part by part: with thousands of classes, all of them would be gigabytes."""
     length, classes = reference.shape
     many, lower = rank(classes), classes - spared(classes)
-    family = Directions(label=LABEL, seed=seed, dimension=lower - 1, count=length * many)
+    family = Directions(label="output", seed=seed, dimension=lower - 1, count=length * many)
     for start in range(0, length, _PART):
         ranks = np.argsort(-reference[start : start + _PART], axis=1, kind="stable")[:, classes - lower :]
         stop = start + len(ranks)
@@ -115,36 +113,13 @@ def _zero_sum_basis(classes: int) -> Floats:
     return rows
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OutputReader:
-    """Reads `length` values from a matrix of scores, one row a probe. Made without any row of a code."""
-
-    seed: bytes
-    length: int
-    classes: int
-    reference: Floats  # the shared model's scores, row after row in one vector
-
-    def __post_init__(self) -> None:
-        if self.reference.shape != (self.length * self.classes,) or not np.isfinite(self.reference).all():
-            raise InputError(
-                f"a reference must be {self.length} x {self.classes} finite scores in one row, "
-                f"not of shape {self.reference.shape}"
-            )
-
-    def read_scores(self, scores: NDArray[Any]) -> Floats:
-        """The readout of a suspect that gave these scores."""
-        if scores.shape != (self.length, self.classes):
-            raise InputError(
-                f"scores of shape {scores.shape}, the release has {self.length} probes and "
-                f"{self.classes} classes"
-            )
-        given = check_scores(scores)
-        reference = self.reference.reshape(self.length, self.classes)
-        difference = differences(given, reference)
-        parts, values = _frames(self.seed, reference), []
-        for start, frames in zip(range(0, self.length, _PART), parts, strict=True):
-            values.append(np.einsum("jik,jk->ji", frames, difference[start : start + _PART]))
-        return gathered(np.concatenate(values))
+def score_readout(seed: bytes, scores: Floats, reference: Floats) -> Floats:
+    """The readout of a suspect that gave these scores, for the shared model's (both probes x classes)."""
+    difference = differences(scores, reference)
+    parts, values = _frames(seed, reference), []
+    for start, frames in zip(range(0, len(reference), _PART), parts, strict=True):
+        values.append(np.einsum("jik,jk->ji", frames, difference[start : start + _PART]))
+    return gathered(np.concatenate(values))
 
 
 def differences(scores: Floats, reference: Floats) -> Floats:

@@ -1,17 +1,19 @@
-"""Readouts as a registry has them on record: their bytes and digest, made by the operator and by a judge."""
+"""Readouts as a registry has them on record, for the operator and for a judge: bytes, digest, and terms."""
 
 import hashlib
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from zktrace.errors import InputError, MalformedFile
+from zktrace.models import ModelState
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.reader import Terms
+from zktrace.registry.records import Layout
 
 READOUT_LIMIT: Final = 1 << 20  # values
 _READOUT_DOMAIN: Final = b"zkt-readout-v1"
-
-Floats = NDArray[np.float64]
 
 
 def readout_bytes(values: ArrayLike) -> bytes:
@@ -37,3 +39,24 @@ def read_readout(data: bytes, *, what: str) -> Floats:
 def readout_digest(values: ArrayLike) -> bytes:
     """SHA-256 over a domain and the values: 32 bytes, different where any bit of a value is."""
     return hashlib.sha256(_READOUT_DOMAIN + readout_bytes(values)).digest()
+
+
+def terms_of(
+    layout: Layout,
+    *,
+    seed: bytes,
+    length: int,
+    probes: ModelState | None = None,
+    names: tuple[str, ...] | None = None,
+) -> Terms:
+    """A layout on record, with the seed of its directions: what operator and judge make a reader of."""
+    return Terms(
+        carrier=layout.carrier,
+        seed=seed,
+        length=length,
+        profile="paper" if layout.profile == "paper" else "informed",
+        dimension=layout.dimension,
+        layers=layout.layers,
+        probes=probes,
+        names=names,
+    )

@@ -13,13 +13,13 @@ An entry of the log is the canonical JSON of {"at", "body", "kind", "v"}; its Me
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Final, Literal, Self
 
-from zktrace.carriers import ALIGNMENTS, IDENTITY, NAMES, PROFILES
+from zktrace.carriers import MOST, NAMES, PROFILES, Look
+from zktrace.carriers.looks import Carriers, check_carriers
 from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
@@ -47,7 +47,6 @@ RULE_OF: Final[dict[str, Literal["certified", "paper"]]] = {  # profile -> rule
 }
 
 RULES: Final = tuple(RULE_OF.values())
-AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
 LOOKS_LIMIT: Final = 16  # of one investigation
 _WHOLE_LIMIT: Final = 1 << 40
 _RECORD_DOMAIN: Final = b"zkt-record-v1"
@@ -56,7 +55,6 @@ _OFFER_DOMAIN: Final = b"zkt-offer-v1"
 Name = Annotated[str, text(NAME_LIMIT)]
 Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
 CarrierName = Annotated[str, choice(NAMES)]
-Carriers = Annotated[tuple[str, ...], listed(choice(NAMES), high=len(NAMES))]
 Count = Annotated[int, whole(0, _WHOLE_LIMIT)]
 Part = Annotated[Fraction, fraction()]
 
@@ -94,7 +92,7 @@ class SetupRecord(Declared):
     what: ClassVar = kind
     title: Name
     code_key: Digest  # commitment
-    carriers: Annotated[tuple[CarrierCode, ...], listed(nested(CarrierCode), high=len(NAMES))]
+    carriers: Annotated[tuple[CarrierCode, ...], listed(nested(CarrierCode), high=MOST)]
     places: Annotated[SeedTree, nested(SeedTree)]  # of stations' rows
     releases: Annotated[SeedTree, nested(SeedTree)]  # of releases' directions
     identity_bits: Annotated[int, whole(1, 1 << 16)]
@@ -162,7 +160,7 @@ class ReleaseRecord(Declared):
     number: Count  # releases are numbered from 0: which promised seed its directions come from
     root: Digest  # of the log just before it, from which its directions come too
     model: Digest  # of the shared model's state
-    layouts: Annotated[tuple[Layout, ...], listed(nested(Layout), high=len(NAMES))]
+    layouts: Annotated[tuple[Layout, ...], listed(nested(Layout), high=MOST)]
 
     def check(self) -> None:
         """One layout a carrier."""
@@ -196,43 +194,6 @@ class RevocationRecord(Declared):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look(Declared):
-    """One way in which a suspect will be read, and what it may spend of the investigation's budget."""
-
-    what: ClassVar = "a look"
-    alignment: Annotated[str, choice(tuple(ALIGNMENTS))]  # identity: as it is
-    carriers: Carriers
-    share: Part
-
-    def check(self) -> None:
-        """Carriers that can be read in this way, and a share."""
-        for each in self.carriers:
-            choice(ALIGNMENTS[self.alignment]).read(each, "carrier")
-        _check_carriers(self.carriers, self.what)
-        if not 0 < self.share <= 1:
-            raise MalformedFile("share: must lie above 0 and at most at 1")
-
-
-def planned(carriers: Sequence[str], aligned: Sequence[tuple[str, str]] = ()) -> tuple[Look, ...]:
-    """The fixed plan: the suspect as it is on `carriers`, then each (alignment, carrier) by itself.
-
-    Reading it as it is may spend 9/10 of the budget and all alignments, in equal parts, the rest: what a
-    disguise hid and an alignment finds again is far beyond any threshold, what a student kept is not. What
-    is alone may spend all.
-    """
-    first = AS_IT_IS if aligned else Fraction(1)
-    rest = (1 - first if carriers else Fraction(1)) / max(len(aligned), 1)
-    looks = [Look(alignment=IDENTITY, carriers=tuple(carriers), share=first)] if carriers else []
-    looks += [Look(alignment=name, carriers=(carrier,), share=rest) for name, carrier in aligned]
-    return tuple(looks)
-
-
-def _check_carriers(carriers: tuple[str, ...], what: str) -> None:
-    if not carriers or len(set(carriers)) != len(carriers):
-        raise MalformedFile(f"{what}: must have carriers, each once")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationRecord(Declared):
     """Looks that are about to be taken. They are on record, and paid for, before anything is scored."""
 
@@ -250,7 +211,7 @@ class InvestigationRecord(Declared):
 
     def check(self) -> None:
         """Looks spend no more than there is, and are at the carriers that are on record."""
-        _check_carriers(self.carriers, self.what)
+        check_carriers(self.carriers, self.what)
         if not 0 <= self.budget < 1:
             raise MalformedFile("investigation: must have a budget in [0, 1)")
         if not self.looks or sum((each.share for each in self.looks), Fraction(0)) > 1:

@@ -1,7 +1,9 @@
 """A registry: the rules of the ledger over whatever store keeps the entries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from threading import RLock
 
 from zktrace.errors import Error, InputError, InvalidLog, Refused
@@ -39,6 +41,38 @@ class _View:
         self.entries.append(entry)
         self.leaves.append(merkle.leaf_hash(data))
 
+    def snapshot(self) -> "Snapshot":
+        """As it is now."""
+        return Snapshot(entries=tuple(self.entries), leaves=tuple(self.leaves), ledger=self.ledger.copy())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Snapshot:
+    """A log at one moment: its ledger, its head, and proofs under it."""
+
+    ledger: Ledger
+    entries: Sequence[Entry]
+    leaves: merkle.Hashes
+
+    @cached_property
+    def head(self) -> Head:
+        """The head over all entries."""
+        return Head.of_leaves(self.leaves)
+
+    def entry(self, index: int) -> Entry:
+        """One entry, or Refused."""
+        _within(index, len(self.entries))
+        return self.entries[index]
+
+    def inclusion(self, index: int) -> tuple[bytes, ...]:
+        """The path that shows that entry `index` is under the head."""
+        _within(index, len(self.leaves))
+        return tuple(merkle.inclusion_proof(self.leaves, index))
+
+    def consistency(self, old: int) -> tuple[bytes, ...]:
+        """The path that shows that the log extends itself as it was with `old` entries."""
+        return tuple(merkle.consistency_proof(self.leaves, old))
+
 
 class Registry:
     """Reads and extends one log. Safe to share between threads; processes open their own."""
@@ -74,6 +108,16 @@ class Registry:
         """The state after all entries: a copy of the caller's own."""
         with self._lock:
             return self._read().ledger.copy()
+
+    def snapshot(self) -> "Snapshot":
+        """The log as it is now: one read of the database."""
+        with self._lock:
+            return self._read().snapshot()
+
+    def known(self) -> "Snapshot":
+        """The log as it was last read or extended here. The database is asked only if it never was."""
+        with self._lock:
+            return (self._view if self._view.leaves else self._read()).snapshot()
 
     def entries(self) -> list[Entry]:
         """All entries, in order."""

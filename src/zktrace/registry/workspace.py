@@ -50,7 +50,7 @@ _LOCAL_DATABASE: Final = "registry.db"
 _FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
 
 
-class Workspace:
+class Home:
     """Everything an operator keeps, found by its folder. Opening it opens no database yet."""
 
     def __init__(self, root: Path, *, database: str, new: bool = False) -> None:
@@ -169,8 +169,7 @@ class Workspace:
     @cached_property
     def custody(self) -> Custody:
         """The code key, checked against the registry's commitment."""
-        setup = self.registry.ledger().setup
-        return Custody.of_setup(self._read_key(), setup)
+        return Custody.of_setup(self._read_key(), self.registry.known().ledger.setup)
 
     def code(self, carrier: str) -> Code:
         """The code of a carrier, with the rows of everybody who is enrolled."""
@@ -268,7 +267,7 @@ def keeper_of(path: Path) -> Path | None:
     folder = path.parent.resolve()
     for root in (folder, *folder.parents):
         if (root / SETTINGS).is_file():
-            return root if Workspace.open(root).keeps(path) else None
+            return root if Home.open(root).keeps(path) else None
     return None
 
 
@@ -329,4 +328,4 @@ def _new_folder(root: Path) -> Iterator[None]:
         marker.unlink(missing_ok=True)
 
 
-__all__ = ["DEFAULT_BUDGET", "Workspace", "keeper_of"]
+__all__ = ["DEFAULT_BUDGET", "Home", "keeper_of"]

@@ -26,21 +26,17 @@ from numpy.typing import NDArray
 
 from zktrace.dispatch.cost import accuracy
 from zktrace.dispatch.proxy import evaluation_samples
-from zktrace.dispatch.reading import Reading, read_suspect
-from zktrace.dispatch.releases import release_folder
 from zktrace.errors import InputError
 from zktrace.federation.workers import single_threaded
 from zktrace.learning.evaluation import EpisodeScore
 from zktrace.models import ModelState
-from zktrace.registry.records import RULE_OF, Look, planned
+from zktrace.readouts.readout import Attempt, Reading
 from zktrace.studies.ground import CARRIERS, Ground
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.stability import stability
 from zktrace.studies.suspects import ATTACKERS, Progress, Students, Suspects
-from zktrace.studies.tracing import BUDGET, RELEASE, sigmas
-from zktrace.tracing.looks import decisive, take_looks
-from zktrace.tracing.readout import Attempt, Readout
-from zktrace.tracing.score import Scored, score
+from zktrace.studies.tracing import BUDGET, sigmas
+from zktrace.tracing import Plan, investigate
 
 
 def perform(
@@ -100,44 +96,29 @@ class _Bench:
 
     def _read(self, suspect: ModelState) -> Reading:
         with single_threaded():
-            return read_suspect(self.ground.workspace, RELEASE, CARRIERS[self.ground.profile], suspect)
+            return self.ground.release.read(suspect)
 
     def _column(
         self, reading: Reading, carriers: tuple[str, ...], members: tuple[int, ...]
     ) -> dict[str, Any]:
         """Whom an investigation on some of the carriers names."""
-        readouts = tuple(each for each in reading.readouts if each.carrier in carriers)
-        further = [each for each in reading.further if each.carrier in carriers]
-        if not readouts and not further:
+        able = {each.carrier for each in reading.readouts} | {each.carrier for each in reading.further}
+        if not able & set(carriers):
             return {"read": False, "named": [], "caught": 0, "framed": 0}
-        looks = planned(
-            [each.carrier for each in readouts], [(each.alignment, each.carrier) for each in further]
+        stations, release = self.ground.federation.preset.federation.clients, self.ground.release
+        found = investigate(
+            Plan.of(reading, release.rule, carriers), release.code, recipients=stations, level=BUDGET
         )
-        stations = self.ground.federation.preset.federation.clients
-
-        def judge(found: tuple[Readout, ...], look: Look) -> Scored:
-            return score(
-                found,
-                [self.ground.workspace.code(each.carrier) for each in found],
-                recipients=stations,
-                level=BUDGET * look.share,
-                rule=RULE_OF[self.ground.profile],
-                certify=True,
-            )
-
-        taken = take_looks(looks, readouts, further, judge)
-        chosen, scored = decisive(taken)
-        named = sorted({each.recipient for stage in scored.stages for each in stage})
         return {
             "read": True,
-            "verdict": str(scored.verdict),
-            "look": chosen.look.alignment,
-            "named": named,
-            "caught": len(set(named) & set(members)),
-            "framed": len(set(named) - set(members)),
+            "verdict": str(found.verdict),
+            "look": found.chosen.look.alignment,
+            "named": list(found.named),
+            "caught": len(set(found.named) & set(members)),
+            "framed": len(set(found.named) - set(members)),
             "sigma": {
                 f"{each.look.alignment}": sigmas(each.scored, members, stations)
-                for each in taken
+                for each in found.taken
                 if each.scored is not None
             },
         }
@@ -157,7 +138,7 @@ class _Bench:
     @cached_property
     def _before(self) -> dict[str, float]:
         """Accuracy of the shared model and of its copies."""
-        shared = release_folder(self.ground.workspace, RELEASE).shared()
+        shared = self.ground.release.shared
         return {
             "shared_accuracy": self._accuracy(shared).mean,
             "copy_accuracy": self._accuracy(self.ground.copies[0]).mean,

@@ -6,24 +6,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from zktrace.carriers import PROFILES, Profile
-from zktrace.dispatch.copies import CopySettings
+from zktrace.carriers import CARRIERS as ALL
+from zktrace.carriers import PROFILES, Profile, carrier
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.trained import mark_configs
 from zktrace.errors import InputError
 from zktrace.federation.run import Progress as TrainingProgress
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec
 from zktrace.federation.workers import worker_engine
+from zktrace.marking.last_stage_writer import mark_config
+from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.rows import trial_id
 from zktrace.studies.tracing import BUDGET, RELEASE, prepared, station
 
 CARRIERS: Final[dict[Profile, tuple[str, ...]]] = {
-    "informed": ("weight", "feature", "output"),
-    "paper": ("weight", "feature"),
+    profile: tuple(each.name for each in ALL.values() if profile in each.profiles) for profile in PROFILES
 }
 
 
@@ -93,14 +94,15 @@ class Ground:
 
     def _settings(self) -> dict[str, Any]:
         """All that copies depend on, defaults written out."""
-        found = self.settings.heeded(CARRIERS[self.profile], self.profile)
+        carriers = CARRIERS[self.profile]
+        found = self.settings.heeded(carriers, self.profile)
         if self.profile == "informed":
-            feature, output = mark_configs(self.settings)
-            found |= {"feature": asdict(feature), "output": asdict(output)}
+            trained = [each for each in carriers if carrier(each).trained]
+            found |= {each: asdict(mark_config(each, self.settings)) for each in trained}
         return found
 
     @cached_property
-    def workspace(self) -> Workspace:
+    def workspace(self) -> Home:
         """The operator's, with the copies' files in it."""
         name = f"{self.federation.folder}-{self.profile}-{trial_id(self.facts)[:8]}"
         return prepared(
@@ -108,11 +110,16 @@ class Ground:
         )
 
     @cached_property
+    def release(self) -> OpenRelease:
+        """The one release, with everybody enrolled."""
+        return OpenRelease.of(self.workspace, RELEASE)
+
+    @cached_property
     def copies(self) -> tuple[ModelState, ...]:
         """The owner's copy and the other colluder's."""
         names = [station(row) for row in self.members]
         made = dispatch(
-            self.workspace, release=RELEASE, stations=names, settings=self.settings, read_back=False
+            self.workspace, release=self.release, stations=names, settings=self.settings, read_back=False
         )
         found = {each.station: open_model(each.path) for each in made}
         return tuple(found[name] for name in names)

@@ -28,24 +28,25 @@ import numpy as np
 
 from zktrace.carriers import IDENTITY, Profile
 from zktrace.codes import CodeKey
-from zktrace.dispatch.making import make_release, next_name
-from zktrace.dispatch.reading import Reading, read_suspect
-from zktrace.dispatch.releases import Pool
 from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
 from zktrace.federation.workers import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
+from zktrace.readouts.readout import Attempt, Reading, Readout
+from zktrace.readouts.samples import Pool
 from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
 from zktrace.registry.records import EnrolmentRecord, ReleaseRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.memory import MemoryStore
-from zktrace.registry.workspace import SETTINGS, Workspace
+from zktrace.registry.workspace import SETTINGS, Home
+from zktrace.releases import OpenRelease, make_release
+from zktrace.releases.making import next_name
 from zktrace.studies.binomial import greatest, interval
 from zktrace.studies.ground import CARRIERS
 from zktrace.studies.leaks import LEAKS, CoalitionMark
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.tracing import station
-from zktrace.tracing import Attempt, Case, Readout, trace
+from zktrace.tracing import Case, trace
 
 KEYS: Final = 1000
 FAMILIES: Final = 4  # of directions: releases that a suspect is read under
@@ -224,15 +225,15 @@ class Desk:
     _known: dict[tuple[bytes, tuple[str, ...]], list[Reading]] = field(default_factory=dict)
 
     @cached_property
-    def workspace(self) -> Workspace:
+    def workspace(self) -> Home:
         """As far as it is missing it is made."""
         trial, facts = self.trial, self.trial.facts()
         told = {each: facts[each] for each in ("dataset", "reference", "profile", "codes")}
         folder = self.work / f"{trial.dataset}-innocents-{trial_id(told)[:8]}"
         if (folder / SETTINGS).exists():
-            workspace = Workspace.open(folder)
+            workspace = Home.open(folder)
         else:
-            workspace = Workspace.create(folder, title=f"study: {folder.name}", carriers=trial.shapes)
+            workspace = Home.create(folder, title=f"study: {folder.name}", carriers=trial.shapes)
         while len(taken := workspace.registry.ledger().releases) < trial.families:
             make_release(
                 workspace,
@@ -256,7 +257,7 @@ class Desk:
         if name not in self._known:
             with single_threaded():
                 self._known[name] = [
-                    _remembered(read_suspect(self.workspace, each.name, carriers, suspect))
+                    _remembered(OpenRelease.of(self.workspace, each.name).read(suspect, carriers))
                     for each in self.releases
                 ]
         return self._known[name]

@@ -13,7 +13,7 @@ import numpy as np
 from zktrace.codes import Code, unpack
 from zktrace.codes.strategies import STRATEGIES
 from zktrace.readouts.directions import Floats
-from zktrace.tracing.readout import Attempt, Readout
+from zktrace.readouts.readout import Attempt, Readout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stability import flip_budget, measured_flips, probe_residuals, survival
 from zktrace.codes import unpack
-from zktrace.dispatch.releases import reader_of
-from zktrace.errors import InputError
 from zktrace.federation.workers import single_threaded
-from zktrace.marking.feature import FeatureReader
 from zktrace.models import ModelState
+from zktrace.readouts.features import FeatureReader
 from zktrace.studies.ground import Ground
-from zktrace.studies.tracing import BUDGET, RELEASE
+from zktrace.studies.tracing import BUDGET
 
 
 def stability(ground: Ground, suspect: ModelState) -> dict[str, Any]:
@@ -23,14 +21,14 @@ def stability(ground: Ground, suspect: ModelState) -> dict[str, Any]:
     `budget`: k of `eq:score-k` at the margin that makes it least. `residuals`: the probes whose feature
     moved by at least their margin. `projected`: those whose own projection did.
     """
-    reader = reader_of(ground.workspace, RELEASE, "feature")
-    if not isinstance(reader, FeatureReader):
-        raise InputError("the release has no feature carrier")
+    reader = next(
+        x for x in map(ground.release.reader, ground.release.carriers) if isinstance(x, FeatureReader)
+    )
     with single_threaded():
-        before, after = (reader.features(each, reader.probes) for each in (ground.copies[0], suspect))
+        before, after = (reader.features(each, reader.images) for each in (ground.copies[0], suspect))
     margins, read = reader.read_features(before), reader.read_features(after)
     residuals, projected = probe_residuals(before, after), np.abs(read - margins)
-    code = ground.workspace.code("feature")
+    code = ground.release.code(reader.terms.carrier)
     row = unpack(code.rows([ground.members[0]]), code.length)[0]
     threshold = candidate_threshold(
         length=code.length,

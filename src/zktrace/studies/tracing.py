@@ -15,22 +15,20 @@ import numpy as np
 
 from zktrace.attacks.collusion import average
 from zktrace.carriers import Profile
-from zktrace.codes import Code
-from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
 from zktrace.dispatch.proxy import evaluation_samples, proxy_pool
-from zktrace.dispatch.releases import reader_of, release_folder
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.spec import RunSpec
+from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.registry.records import RULE_OF
+from zktrace.readouts.scales import Arrays
 from zktrace.registry.requests import Request
-from zktrace.registry.workspace import Workspace
+from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, make_release
 from zktrace.studies.rows import Row, Rows, trial_id
-from zktrace.tracing.readout import Readout
-from zktrace.tracing.score import Scored, score
+from zktrace.tracing import Plan, investigate
+from zktrace.tracing.score import Scored
 
 RELEASE: Final = "r1"
 BUDGET: Final = Fraction(1, 1000)
@@ -96,9 +94,10 @@ def perform(
     stations = trial.spec.preset.federation.clients
     chosen = [station(number) for number in range(trial.copies or stations)]
     made_copies = {}
+    release = OpenRelease.of(workspace, RELEASE)
     handed = dispatch(
         workspace,
-        release=RELEASE,
+        release=release,
         stations=chosen,
         settings=trial.settings,
         jobs=jobs,
@@ -112,35 +111,27 @@ def perform(
     made: list[Row] = []
     wanted = facts | {"part": "cost"}
     if trial_id(wanted) not in done:
-        made.append(rows.add(wanted, _cost(trial, workspace, copies)))
-    readers = [reader_of(workspace, RELEASE, each) for each in trial.carriers]
-    codes = [workspace.code(each) for each in trial.carriers]
+        made.append(rows.add(wanted, _cost(trial, release, copies)))
     groups = list(coalitions(len(copies), trial.spec.seed, trial.sizes))
     for number, members in enumerate(groups, start=1):
         wanted = facts | {"part": "coalition", "members": list(members)}
         if trial_id(wanted) not in done:
             suspect = copies[members[0]] if len(members) == 1 else average([copies[i] for i in members])
-            readouts = [
-                Readout(carrier=carrier, values=reader.read(suspect), reference=reader.reference)
-                for carrier, reader in zip(trial.carriers, readers, strict=True)
-            ]
-            made.append(rows.add(wanted, outcome(readouts, codes, members, stations, trial.profile)))
+            made.append(rows.add(wanted, outcome(release, suspect, members, stations)))
         report("coalitions", number, len(groups))
     return made
 
 
-def outcome(
-    readouts: list[Readout], codes: list[Code], members: tuple[int, ...], stations: int, profile: Profile
-) -> dict[str, Any]:
+def outcome(release: OpenRelease, suspect: Arrays, members: tuple[int, ...], stations: int) -> dict[str, Any]:
     """Whom the rule of a profile names, and scores in standard deviations of an innocent's."""
-    found = score(readouts, codes, recipients=stations, level=BUDGET, rule=RULE_OF[profile], certify=True)
-    named = sorted({each.recipient for stage in found.stages for each in stage})
+    reading = release.read(suspect, align=False, strict=True)
+    found = investigate(Plan.of(reading, release.rule), release.code, recipients=stations, level=BUDGET)
     return {
         "verdict": str(found.verdict),
-        "named": named,
-        "caught": len(set(named) & set(members)),
-        "framed": len(set(named) - set(members)),
-        "sigma": sigmas(found, members, stations),
+        "named": list(found.named),
+        "caught": len(set(found.named) & set(members)),
+        "framed": len(set(found.named) - set(members)),
+        "sigma": sigmas(found.scored, members, stations),
     }
 
 
@@ -167,15 +158,13 @@ def station(number: int) -> str:
 
 def prepared(
     spec: RunSpec, model: Path, folder: Path, *, carriers: tuple[str, ...], profile: Profile
-) -> Workspace:
+) -> Home:
     """The operator's workspace of a study, as far as it is missing: everybody enrolled, one release."""
     if (folder / "zktrace.toml").exists():
-        workspace = Workspace.open(folder)
+        workspace = Home.open(folder)
     else:
         bits = spec.preset.marks.bits
-        workspace = Workspace.create(
-            folder, title=f"study: {folder.name}", carriers=carriers, identity_bits=bits
-        )
+        workspace = Home.create(folder, title=f"study: {folder.name}", carriers=carriers, identity_bits=bits)
     ledger = workspace.registry.ledger()
     for number in range(len(ledger.by_row), spec.preset.federation.clients):
         request = Request.make(experimental_key(spec.seed, number), workspace.offer)
@@ -187,12 +176,11 @@ def prepared(
     return workspace
 
 
-def _cost(trial: TracingTrial, workspace: Workspace, copies: list[ModelState]) -> dict[str, Any]:
+def _cost(trial: TracingTrial, release: OpenRelease, copies: list[ModelState]) -> dict[str, Any]:
     images, labels = evaluation_samples(trial.spec)
-    shared = release_folder(workspace, RELEASE).shared()
     named = ((station(number), copy) for number, copy in enumerate(copies))
     found = copy_cost(
-        shared, named, images, labels, shape=trial.spec.preset.evaluation.shape, seed=trial.spec.seed
+        release.shared, named, images, labels, shape=trial.spec.preset.evaluation.shape, seed=trial.spec.seed
     )
     return {
         "shared": found.shared.mean,

@@ -2,18 +2,19 @@
 
 from zktrace.tracing.case import CarrierTable, Case, Lead, Named
 from zktrace.tracing.evidence import Requests
+from zktrace.tracing.investigation import Investigation, Plan, investigate
 from zktrace.tracing.protocol import decided, rebuild, trace
-from zktrace.tracing.readout import Attempt, Readout
 
 __all__ = [
-    "Attempt",
     "CarrierTable",
     "Case",
+    "Investigation",
     "Lead",
     "Named",
-    "Readout",
+    "Plan",
     "Requests",
     "decided",
+    "investigate",
     "rebuild",
     "trace",
 ]

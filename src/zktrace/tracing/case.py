@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers import Look
 from zktrace.certificates.adjudicate import Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.evidence import Evidence
-from zktrace.registry.records import InvestigationRecord, Look
+from zktrace.registry.records import InvestigationRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,21 +11,19 @@ from zktrace.evidence import (
     RowOpening,
     SeedOpening,
 )
-from zktrace.primitives import merkle
+from zktrace.readouts.readout import Readout
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_bytes
 from zktrace.registry.records import PLACE, RELEASE, ReleaseRecord
-from zktrace.registry.registry import Registry
+from zktrace.registry.registry import Snapshot
 from zktrace.registry.requests import Request
-from zktrace.tracing.readout import Readout
 
 Requests = Callable[[str], Request | None]  # the request that a station enrolled with, if it was kept
 
 
 def assemble(
-    registry: Registry,
+    log: Snapshot,
     custody: Custody,
     *,
     release: str,
@@ -33,13 +31,9 @@ def assemble(
     findings: Findings,
     places: Sequence[int],
     requests: Requests,
-    head: Head | None = None,
 ) -> Evidence:
-    """The evidence under a head, the present one unless told otherwise.
-
-    `places` are those of the investigation and its verdict.
-    """
-    ledger, head = registry.ledger(), head or registry.head()
+    """The evidence under the head of a log; `places` are those of the investigation and its verdict."""
+    ledger = log.ledger
     found, at = ledger.release(release), ledger.releases[release][0]
     rows = {name: ledger.stations[name].enrolment.row for name in findings.stations}
     used = findings.naming_carriers
@@ -47,11 +41,10 @@ def assemble(
     wanted |= {ledger.offer(PLACE, row).index for row in rows.values()}
     if used:
         wanted.add(ledger.offer(RELEASE, found.number).index)
-    leaves = registry.leaves(head.size)
     return Evidence(
-        head=head.to_text(),
-        entries=tuple(_logged(registry, leaves, index) for index in sorted(wanted)),
-        past=tuple(merkle.consistency_proof(leaves, at)),
+        head=log.head.to_text(),
+        entries=tuple(_logged(log, index) for index in sorted(wanted)),
+        past=log.consistency(at),
         carriers=tuple(_carrier(custody, ledger, each, found) for each in readouts if each.carrier in used),
         accused=tuple(
             Accused(station=name, request=_proof(requests(name)), rows=_rows(custody, ledger, row, used))
@@ -61,9 +54,8 @@ def assemble(
     )
 
 
-def _logged(registry: Registry, leaves: merkle.Hashes, index: int) -> LoggedEntry:
-    path = tuple(merkle.inclusion_proof(leaves, index))
-    return LoggedEntry(index=index, entry=registry.entry(index).to_bytes(), path=path)
+def _logged(log: Snapshot, index: int) -> LoggedEntry:
+    return LoggedEntry(index=index, entry=log.entry(index).to_bytes(), path=log.inclusion(index))
 
 
 def _opening(custody: Custody, ledger: Ledger, kind: str, carrier: str, place: int) -> SeedOpening:

@@ -17,67 +17,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
-from zktrace.carriers import NAMES
-from zktrace.certificates.adjudicate import Rule
-from zktrace.derivation.promises import Claim
 from zktrace.errors import InputError, Refused
 from zktrace.evidence import Findings
 from zktrace.evidence.file import LENGTH_LIMIT
+from zktrace.readouts.readout import Attempt, Readout
 from zktrace.registry.custody import Custody
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.readouts import readout_bytes, readout_digest
-from zktrace.registry.records import (
-    RULE_OF,
-    InvestigationRecord,
-    Layout,
-    Look,
-    ReleaseRecord,
-    VerdictRecord,
-    planned,
-)
-from zktrace.registry.registry import Registry
+from zktrace.registry.records import RULE_OF, InvestigationRecord, Layout, ReleaseRecord, VerdictRecord
+from zktrace.registry.registry import Registry, Snapshot
 from zktrace.tracing.case import Case
 from zktrace.tracing.evidence import Requests, assemble
-from zktrace.tracing.looks import Judge, Taken, decisive, take_looks
-from zktrace.tracing.readout import Attempt, Readout
-from zktrace.tracing.score import Scored, findings, leads, named, score, tables
+from zktrace.tracing.investigation import Investigation, Plan, investigate
+from zktrace.tracing.score import leads, named, tables
 
 NOMINAL_LEVEL: Final = Fraction(1, 1000)  # of an investigation that has no budget
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
-    """An investigation as it is about to be put on record."""
-
-    suspect: bytes
-    release: ReleaseRecord
-    readouts: tuple[Readout, ...]
-    further: tuple[Attempt, ...]
-    rule: Rule
-    budget: Fraction
-
-    @property
-    def looks(self) -> tuple[Look, ...]:
-        aligned = [(each.alignment, each.carrier) for each in self.further]
-        return planned([each.carrier for each in self.readouts], aligned)
-
-    def record(self, ledger: Ledger) -> InvestigationRecord:
-        """With everybody who is enrolled at the moment it is added."""
-        if not ledger.by_row:
-            raise Refused("nobody is enrolled: there is no row to score")
-        found = {name for look in self.looks for name in look.carriers}
-        made = InvestigationRecord(
-            suspect=self.suspect,
-            release=self.release.name,
-            carriers=tuple(each for each in NAMES if each in found),
-            rule=self.rule,
-            budget=self.budget,
-            recipients=len(ledger.by_row),
-            looks=self.looks,
-        )
-        return InvestigationRecord.from_json(
-            made.as_json()
-        )  # a plan that cannot be on record is refused here
 
 
 def trace(
@@ -97,21 +51,37 @@ def trace(
     `budget` is the false-accusation probability that this investigation may spend. With a budget of 0 it
     can only give leads, beyond thresholds that are made for `level`. `further` are readings through
     alignments, which take place only if `readouts` certify nobody. `requests` finds what stations enrolled
-    with: a judge wants to see that the accused drew their nonces themselves.
+    with.
     """
-    plan = _plan(
-        registry.ledger(),
-        custody,
-        suspect=suspect,
-        release=release,
-        readouts=readouts,
-        further=further,
-        budget=budget,
+    ledger = registry.known().ledger
+    if not 0 <= budget < 1:
+        raise InputError(f"a budget must lie in [0, 1), not be {budget}")
+    plan = _plan(ledger.release(release), custody, readouts, further)
+
+    def record(now: Ledger) -> InvestigationRecord:
+        """With everybody who is enrolled at the moment it is added."""
+        if not now.by_row:
+            raise Refused("nobody is enrolled: there is no row to score")
+        return InvestigationRecord(
+            suspect=suspect,
+            release=release,
+            carriers=plan.carriers,
+            rule=plan.rule,
+            budget=budget,
+            recipients=len(now.by_row),
+            looks=plan.looks,
+        )
+
+    place = registry.add(record)  # (1)
+    looked = _look(registry.known(), custody, plan, place, level=level)  # (2), (3)
+    verdict = VerdictRecord(
+        investigation=place,
+        verdict=str(looked.claims.verdict),
+        named=looked.claims.stations,
+        findings=looked.claims.digest(),
     )
-    place = registry.add(plan.record)  # (1)
-    looked = _look(registry, custody, plan, place, level=level)  # (2), (3)
-    verdict_place = registry.add(_verdict(place, looked.claims))  # (4)
-    return _case(registry, custody, looked, verdict_place, requests)  # (5)
+    verdict_place = registry.add(verdict)  # (4)
+    return _case(registry.known(), custody, looked, verdict_place, requests)  # (5)
 
 
 def rebuild(
@@ -131,29 +101,21 @@ def rebuild(
     to the very findings whose digest the log has, or it is Refused. `level` is that of `trace`, which the log
     does not have of an investigation without a budget.
     """
-    ledger = registry.ledger()
-    case, (verdict_place, verdict) = decided(ledger, place)
+    log = registry.snapshot()
+    case, (verdict_place, verdict) = decided(log.ledger, place)
     if case.suspect != suspect:
         raise Refused(f"entry {place} investigated {case.suspect.hex()}, this suspect is {suspect.hex()}")
-    plan = _plan(
-        ledger,
-        custody,
-        suspect=suspect,
-        release=case.release,
-        readouts=readouts,
-        further=further,
-        budget=case.budget,
-    )
+    plan = _plan(log.ledger.release(case.release), custody, readouts, further)
     if plan.looks != case.looks:
         raise Refused(f"entry {place} planned other looks: read the suspect on {', '.join(case.carriers)}")
-    looked = _look(registry, custody, plan, place, level=level)
+    looked = _look(log, custody, plan, place, level=level)
     if looked.claims.digest() != verdict.findings:
         same = "the same files and program" if case.budget else "the same files, program and level"
         raise Refused(
             f"the suspect now reads otherwise than entry {verdict_place} has on record: the evidence of "
             f"entry {place} can only be rebuilt with {same}"
         )
-    return _case(registry, custody, looked, verdict_place, requests)
+    return _case(log, custody, looked, verdict_place, requests)
 
 
 def decided(ledger: Ledger, place: int) -> tuple[InvestigationRecord, tuple[int, VerdictRecord]]:
@@ -173,31 +135,32 @@ class _Looked:
     place: int
     case: InvestigationRecord
     stations: tuple[str, ...]
-    eps: Fraction
-    taken: list[Taken]
+    found: Investigation
     claims: Findings
 
 
-def _look(registry: Registry, custody: Custody, plan: _Plan, place: int, *, level: Fraction) -> _Looked:
+def _look(log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fraction) -> _Looked:
     """(2) the looks, (3) what they allow to claim."""
-    case = cast(InvestigationRecord, registry.entry(place).record)
-    ledger = registry.ledger()
-    stations = tuple(ledger.by_row[: case.recipients])
-    claims = tuple(ledger.claims[: case.recipients])
-    eps = case.budget or level
-    taken = take_looks(case.looks, plan.readouts, plan.further, _judge(plan, case, custody, claims, eps))
-    _, scored = decisive(taken)
-    made = findings(scored, [each.readouts for each in taken], stations, eps)
-    return _Looked(place=place, case=case, stations=stations, eps=eps, taken=taken, claims=made)
+    case = cast(InvestigationRecord, log.entry(place).record)
+    stations = tuple(log.ledger.by_row[: case.recipients])
+    claims = tuple(log.ledger.claims[: case.recipients])
+    release = log.ledger.release(case.release)
+    found = investigate(
+        plan,
+        lambda carrier: custody.code(carrier, claims),
+        recipients=case.recipients,
+        level=case.budget or level,
+        certify=case.budget > 0,
+        check=lambda readout: _layout(release, readout, custody),
+    )
+    return _Looked(place=place, case=case, stations=stations, found=found, claims=found.findings(stations))
 
 
-def _case(
-    registry: Registry, custody: Custody, looked: _Looked, verdict_place: int, requests: Requests
-) -> Case:
+def _case(log: Snapshot, custody: Custody, looked: _Looked, verdict_place: int, requests: Requests) -> Case:
     """(5) the evidence, and all that was found."""
-    chosen, scored = decisive(looked.taken)
+    chosen, scored = looked.found.chosen, looked.found.scored
     evidence = assemble(
-        registry,
+        log,
         custody,
         release=looked.case.release,
         readouts=chosen.readouts,
@@ -211,71 +174,28 @@ def _case(
         leads=leads(scored, looked.stations),
         tables=tables(scored, chosen.readouts),
         look=chosen.look,
-        failed=tuple((each.look.alignment, each.reason) for each in looked.taken if each.scored is None),
+        failed=tuple(
+            (each.look.alignment, each.reason) for each in looked.found.taken if each.scored is None
+        ),
         stations=looked.stations,
         investigation=looked.case,
-        level=looked.eps,
+        level=looked.found.level,
         place=looked.place,
         verdict_place=verdict_place,
         evidence=evidence,
     )
 
 
-def _judge(
-    plan: _Plan, case: InvestigationRecord, custody: Custody, claims: Sequence[Claim], eps: Fraction
-) -> Judge:
-    """Scores a look at its share of `eps`."""
-
-    def judge(readouts: tuple[Readout, ...], look: Look) -> Scored:
-        for each in readouts:
-            _layout(plan.release, each, custody)
-        return score(
-            readouts,
-            tuple(custody.code(each.carrier, claims) for each in readouts),
-            recipients=case.recipients,
-            level=eps * look.share,
-            rule=plan.rule,
-            certify=case.budget > 0,
-        )
-
-    return judge
-
-
-def _verdict(place: int, claims: Findings) -> VerdictRecord:
-    return VerdictRecord(
-        investigation=place, verdict=str(claims.verdict), named=claims.stations, findings=claims.digest()
-    )
-
-
 def _plan(
-    ledger: Ledger,
-    custody: Custody,
-    *,
-    suspect: bytes,
-    release: str,
-    readouts: Sequence[Readout],
-    further: Sequence[Attempt],
-    budget: Fraction,
-) -> _Plan:
+    release: ReleaseRecord, custody: Custody, readouts: Sequence[Readout], further: Sequence[Attempt]
+) -> Plan:
     """Everything that can be wrong is found before the budget is spent."""
-    found = ledger.release(release)
-    if not readouts and not further:
-        raise InputError("an investigation needs at least one carrier")
-    if not 0 <= budget < 1:
-        raise InputError(f"a budget must lie in [0, 1), not be {budget}")
-    layouts = [_layout(found, each, custody) for each in readouts]
-    layouts += [_carried(found, each.carrier) for each in further]
+    layouts = [_layout(release, each, custody) for each in readouts]
+    layouts += [_carried(release, each.carrier) for each in further]
     rules = {RULE_OF[each.profile] for each in layouts}
-    if len(rules) != 1:
-        raise Refused(f"the carriers of {release} have different profiles: trace them one by one")
-    return _Plan(
-        suspect=suspect,
-        release=found,
-        readouts=tuple(readouts),
-        further=tuple(further),
-        rule=rules.pop(),
-        budget=budget,
-    )
+    if len(rules) > 1:
+        raise Refused(f"the carriers of {release.name} have different profiles: trace them one by one")
+    return Plan(readouts=tuple(readouts), further=tuple(further), rule=next(iter(rules), "certified"))
 
 
 def _layout(release: ReleaseRecord, readout: Readout, custody: Custody) -> Layout:

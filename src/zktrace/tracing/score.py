@@ -1,6 +1,6 @@
 """Scores of everybody at one look, the decisions of its stages, and the findings they make."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -20,13 +20,13 @@ from zktrace.certificates.adjudicate import (
 )
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Source, investigate
-from zktrace.codes import Biases, Code, Coefficients, score_all, soft, symmetric
-from zktrace.codes import sums as row_sums
-from zktrace.codes.biases import ONE
+from zktrace.codes import Code, Coefficients, score_all
+from zktrace.codes.readings import coefficients_of, floats
 from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
+from zktrace.evidence.findings import ACCUSED_LIMIT, WORK_LIMIT, judges_work
+from zktrace.readouts.readout import Readout
 from zktrace.registry.readouts import readout_digest
 from zktrace.tracing.case import CarrierTable, Lead, Named
-from zktrace.tracing.readout import Readout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,13 +71,6 @@ def score(
     )
 
 
-def coefficients_of(values: NDArray[np.float64], biases: Biases, rule: Rule) -> Coefficients:
-    """What rows are scored with at the first stage."""
-    if rule == "paper":
-        return symmetric((values > 0).astype(np.uint8), biases)
-    return soft(values, biases)
-
-
 def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> CarrierScores:
     coefficients = coefficients_of(readout.values, code.biases, rule)
     return CarrierScores(
@@ -120,21 +113,37 @@ def _by_stages(
 
 
 def _scored(stages: tuple[Decision, ...], readings: tuple[CarrierScores, ...]) -> Scored:
-    """Everybody named, at the stage that named them first; a stage that names nobody new is the last."""
+    """Everybody named, at the stage that named them first; a stage that names nobody new is the last.
+
+    A verdict that no judge would read is no verdict. It names no more than may be accused at once, the
+    strongest first, and has no more stages than a judge takes on: the bound holds for whoever is named.
+    """
     verdict = stages[0].verdict
+    lengths = {each.carrier: each.coefficients.biases.length for each in readings}
     seen: set[int] = set()
-    named = []
+    named: list[tuple[Exceedance, ...]] = []
     for decision in stages:
-        if decision.verdict != verdict:
+        if decision.verdict != verdict or len(seen) == ACCUSED_LIMIT:
             break
-        fresh = tuple(each for each in decision.named if each.recipient not in seen)
-        if not fresh:
+        new = dict.fromkeys(each.recipient for each in decision.named if each.recipient not in seen)
+        chosen = set(list(new)[: ACCUSED_LIMIT - len(seen)])
+        fresh = tuple(each for each in decision.named if each.recipient in chosen)
+        if not fresh or judges_work(_effort([*named, fresh], lengths)) > WORK_LIMIT:
             break
-        seen |= {each.recipient for each in fresh}
+        seen |= chosen
         named.append(fresh)
     return Scored(
         verdict=verdict, stages=tuple(named), leads=stages[0].leads, readings=readings, first=stages[0]
     )
+
+
+def _effort(
+    stages: Sequence[tuple[Exceedance, ...]], lengths: Mapping[str, int]
+) -> Iterator[tuple[list[int], int]]:
+    """Of each stage the lengths of the codes that name, and how many it names."""
+    for stage in stages:
+        carriers = dict.fromkeys(each.carrier for each in stage)
+        yield [lengths[each] for each in carriers], len({each.recipient for each in stage})
 
 
 def findings(
@@ -225,21 +234,3 @@ def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, .
             )
         )
     return tuple(result)
-
-
-def floats(sums: NDArray[np.int64], coefficients: Coefficients) -> NDArray[np.float64]:
-    """S of everybody, for people: `Coefficients.score` in 64 bits, which hold it."""
-    exact: NDArray[np.int64] = sums * ONE - coefficients.offset
-    return exact / float(coefficients.denominator)
-
-
-def deviations(
-    values: NDArray[np.float64], biases: Biases, rows: NDArray[np.uint8], rule: Rule
-) -> NDArray[np.float64]:
-    """Scores of packed rows in standard deviations of an innocent's: about normal for one (`lem:innoc`)."""
-    coefficients = coefficients_of(values, biases, rule)
-    p = biases.probabilities()
-    c = coefficients.numerators / float(1 << coefficients.scale_bits)
-    spread = float(np.sqrt((c * c * p * (1.0 - p)).sum()))
-    found = floats(row_sums(rows, coefficients), coefficients)
-    return found / spread if spread else np.zeros(len(found))

@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from zktrace.carriers import CARRIERS, IDENTITY
+from zktrace.carriers import IDENTITY, carrier
 from zktrace.evidence import CarrierOpening
 from zktrace.judge.bench import Bench, Suspect
-from zktrace.judge.readers import ALIGNED_TOLERANCE, SUM_TOLERANCE, Project, Wanted
 from zktrace.models import ModelState, model_digest
-from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.reader import ALIGNED_TOLERANCE, SUM_TOLERANCE, Reader, Terms, reader_of
 from zktrace.readouts.scores import check_scores, scores_digest
+from zktrace.registry.readouts import terms_of
 from zktrace.registry.records import Layout
+
+_NEEDS: Final = "reading it takes the release's probes and torch"
 
 
 def check_readouts(bench: Bench) -> None:
@@ -75,44 +79,40 @@ def _check_carrier(bench: Bench, opening: CarrierOpening, layout: Layout) -> Non
     hide in that rounding, of the readout or of the reference: what step 7 scores beside them is made of the
     judge's own numbers, its own reference included where the shared model was given.
     """
-    wanted = _wanted(bench, opening, layout)
-    project, claimed = bench.readers(wanted), opening.reference_values()
-    reference = _own_reference(bench, wanted, project, claimed)
-    seen = _seen(bench, wanted, project)
+    reader, claimed = reader_of(_terms(bench, opening, layout)), opening.reference_values()
+    reference = _own_reference(bench, reader, claimed)
+    seen = _seen(bench, reader)
     if seen is None:
         return
-    again = wanted.readout(seen.projected, claimed)
-    scale = wanted.scale(seen.projected, again, claimed)
-    _agree(bench, wanted, again, opening.values(), allowed=seen.tolerance * scale, what="suspect")
-    bench.read[opening.carrier] = wanted.readout(seen.projected, reference)
+    again = reader.readout(seen.projected, claimed)
+    scale = reader.scale(seen.projected, again, claimed)
+    _agree(bench, reader, again, opening.values(), allowed=seen.tolerance * scale, what="suspect")
+    bench.read[opening.carrier] = reader.readout(seen.projected, reference)
     if seen.model:
         bench.recomputed.add(opening.carrier)
 
 
-def _wanted(bench: Bench, opening: CarrierOpening, layout: Layout) -> Wanted:
+def _terms(bench: Bench, opening: CarrierOpening, layout: Layout) -> Terms:
     probes = next((each for each in bench.suspect.probes if model_digest(each) == layout.probes), None)
-    return Wanted(
-        carrier=opening.carrier,
-        seed=bench.directions[opening.carrier],
-        length=opening.length,
-        layout=layout,
-        probes=probes,
-    )
+    return terms_of(layout, seed=bench.directions[opening.carrier], length=opening.length, probes=probes)
 
 
-def _own_reference(
-    bench: Bench, wanted: Wanted, project: Project | None, claimed: Floats | None
-) -> Floats | None:
+def _readable(reader: Reader) -> bool:
+    """Whether the judge can read a model: of a network, by its probes."""
+    return reader.terms.probes is not None or not carrier(reader.terms.carrier).network
+
+
+def _own_reference(bench: Bench, reader: Reader, claimed: Floats | None) -> Floats | None:
     """The reference as the judge reads it from the shared model, or else the claimed one."""
     shared = bench.suspect.shared
     if claimed is None or shared is None:
         return claimed
-    if project is None:
-        bench.minutes.left(f"{wanted.carrier}: the reference is not recomputed, {_needs(wanted)}")
+    if not _readable(reader):
+        bench.minutes.left(f"{reader.terms.carrier}: the reference is not recomputed, {_NEEDS}")
         return claimed
-    own = project(shared)
-    allowed = wanted.tolerance * float(np.abs(own).max())
-    _agree(bench, wanted, own, claimed, allowed=allowed, what="shared model")
+    own = reader.project(shared)
+    allowed = reader.tolerance * float(np.abs(own).max())
+    _agree(bench, reader, own, claimed, allowed=allowed, what="shared model")
     return own
 
 
@@ -125,54 +125,54 @@ class _Seen:
     tolerance: float  # of a readout made of it
 
 
-def _seen(bench: Bench, wanted: Wanted, project: Project | None) -> _Seen | None:
+def _seen(bench: Bench, reader: Reader) -> _Seen | None:
     """The suspect as the judge can read it in the way of the look that named, if it can."""
-    suspect, carrier = bench.suspect, wanted.carrier
-    if CARRIERS[carrier].answers and suspect.scores is not None:
-        scores = check_scores(suspect.scores)
-        if scores.shape != (wanted.length, wanted.layout.dimension):
-            bench.minutes.reject(
-                f"scores of shape {scores.shape}, the release has {wanted.length} probes and "
-                f"{wanted.layout.dimension} classes"
-            )
-        return _Seen(projected=scores.reshape(-1), model=False, tolerance=SUM_TOLERANCE)
+    suspect, entry = bench.suspect, carrier(reader.terms.carrier)
+    if entry.answers and suspect.scores is not None:
+        return _Seen(projected=_answers(bench, reader, suspect.scores), model=False, tolerance=SUM_TOLERANCE)
     if suspect.model is None:
         if suspect.given:
-            bench.minutes.left(f"{carrier}: not recomputed, scores are read on the output carrier alone")
+            bench.minutes.left(f"{entry.name}: not recomputed, scores are read on the output carrier alone")
         return None
-    why = _needs(wanted) if project is None else None
-    if project is not None and bench.look.alignment == IDENTITY:
-        return _Seen(projected=project(suspect.model), model=True, tolerance=wanted.readout_tolerance)
-    if project is not None and not CARRIERS[carrier].network and suspect.shared is not None:
-        aligned = align_scales(suspect.model, suspect.shared)
-        return _Seen(projected=project(aligned), model=True, tolerance=ALIGNED_TOLERANCE)
-    if why is None:
-        network = CARRIERS[carrier].network
-        other = "images of the release's proxy data" if network else "the release's shared model"
-        why = f"aligning it takes {other}"
-    bench.minutes.left(f"{carrier}: not recomputed, {why}")
-    return None
+    if not _readable(reader):
+        bench.minutes.left(f"{entry.name}: not recomputed, {_NEEDS}")
+        return None
+    if bench.look.alignment == IDENTITY:
+        return _Seen(projected=reader.project(suspect.model), model=True, tolerance=reader.readout_tolerance)
+    how = next(each for each in entry.alignments if each.name == bench.look.alignment)
+    if how.images or suspect.shared is None:
+        other = "images of the release's proxy data" if how.images else "the release's shared model"
+        bench.minutes.left(f"{entry.name}: not recomputed, aligning it takes {other}")
+        return None
+    projected = reader.aligned(suspect.model, how.name, shared=suspect.shared, pool=None)
+    return _Seen(projected=projected, model=True, tolerance=ALIGNED_TOLERANCE)
 
 
-def _needs(wanted: Wanted) -> str:
-    """What is missing where there is no reader."""
-    return "reading it takes " + ("torch" if wanted.probes is not None else "the release's probes and torch")
+def _answers(bench: Bench, reader: Reader, scores: NDArray[Any]) -> Floats:
+    """A matrix of scores of the right shape, as a reader takes it."""
+    shape = check_scores(scores).shape
+    if shape != (reader.terms.length, reader.terms.dimension):
+        bench.minutes.reject(
+            f"scores of shape {shape}, the release has {reader.terms.length} probes and "
+            f"{reader.terms.dimension} classes"
+        )
+    return reader.answered(scores)
 
 
 def _agree(
-    bench: Bench, wanted: Wanted, again: Floats, claimed: Floats, *, allowed: float, what: str
+    bench: Bench, reader: Reader, again: Floats, claimed: Floats, *, allowed: float, what: str
 ) -> None:
     """The values of the file are those of the model, but for rounding."""
     away = np.abs(again - claimed)
     at = int(np.argmax(away))
     if not away[at] <= allowed:
         bench.minutes.reject(
-            f"{wanted.carrier}: position {at} reads {float(again[at])!r} in the {what}, "
+            f"{reader.terms.carrier}: position {at} reads {float(again[at])!r} in the {what}, "
             f"the evidence has {float(claimed[at])!r}"
         )
     aligned = what == "suspect" and bench.look.alignment != IDENTITY
     how = f" aligned by {bench.look.alignment}," if aligned else ""
     bench.minutes.saw(
-        f"{wanted.carrier}:{how} {len(claimed)} values of the {what} read again, at most {away[at]:.1e} off "
-        f"(allowed {allowed:.1e})"
+        f"{reader.terms.carrier}:{how} {len(claimed)} values of the {what} read again, "
+        f"at most {away[at]:.1e} off (allowed {allowed:.1e})"
     )

@@ -3,10 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from zktrace.readouts.directions import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,3 +25,12 @@ class Attempt:
     carrier: str
     alignment: str
     read: Callable[[], Readout]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """What is scored at once, what only if that certifies nobody, and what could not be read, and why."""
+
+    readouts: tuple[Readout, ...]
+    further: tuple[Attempt, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()  # (carrier, reason)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zktrace.errors import InputError
-from zktrace.marking.alignment import METHODS, Map, align_features
+from zktrace.readouts.linear_maps import METHODS, Map, align_features
 
 RNG = np.random.default_rng(0)
 MIXING = RNG.standard_normal((24, 24)) * np.logspace(0, -2, 24)  # unequal variances, as features have

@@ -12,12 +12,11 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.dispatch.releases import layout_of, release_folder
 from zktrace.errors import InputError, MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.readouts.scores import ROWS_LIMIT, check_scores
 from zktrace.readouts.views import VIEWS, in_views, mean_view
-from zktrace.registry.workspace import Workspace
+from zktrace.releases.opened import OpenRelease
 
 FORMAT: Final = "zkt-order-v2"
 FILE_LIMIT: Final = 1 << 22
@@ -60,24 +59,22 @@ class Order:
         return cls(release=value["release"], total=value["total"], places=tuple(value["places"]))
 
 
-def queries_of(workspace: Workspace, release: str, *, decoys: int) -> tuple[NDArray[np.float32], Order]:
+def queries_of(release: OpenRelease, *, decoys: int) -> tuple[NDArray[np.float32], Order]:
     """Inputs to ask a model for, and the secret order of the probes among them."""
-    folder = release_folder(workspace, release)
-    probes = np.asarray(folder.queries(layout_of(workspace, release, "output")).probes)
-    known = {each.tobytes() for each in probes}
-    images = folder.pool().images
-    rest = [at for at, each in enumerate(np.asarray(images)) if each.tobytes() not in known]
+    asked = release.terms(release.asked).probes or {}
+    probes, images = np.asarray(asked["probes"]), release.pool.images
+    rest = np.flatnonzero(release.pool.others(probes)).tolist()
     if not 0 <= decoys <= len(rest):
         raise InputError(f"{decoys} decoys: the release has {len(rest)} images that are no probes")
     drawn = secrets.SystemRandom()
-    asked = in_views(probes)
-    inputs = np.concatenate([asked, in_views(images[drawn.sample(rest, decoys)])]).astype(np.float32)
+    views = in_views(probes)
+    inputs = np.concatenate([views, in_views(images[drawn.sample(rest, decoys)])]).astype(np.float32)
     order = list(range(len(inputs)))
     drawn.shuffle(order)  # order[i]: which input stands at place i
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
-    chosen = tuple(int(each) for each in places[: len(asked)])
-    return inputs[order], Order(release=release, total=len(order), places=chosen)
+    chosen = tuple(int(each) for each in places[: len(views)])
+    return inputs[order], Order(release=release.name, total=len(order), places=chosen)
 
 
 def picked(answers: NDArray[Any], order: Order, *, probabilities: bool = False) -> NDArray[np.float64]:

@@ -7,17 +7,16 @@ Both see features of public images alone: no row, no probe, no direction.
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
 from zktrace.readouts import fits
+from zktrace.readouts.directions import Floats
 
-Floats = NDArray[np.float64]
-Method: TypeAlias = Literal["procrustes", "ridge"]
-METHODS: Final[tuple[Method, Method]] = ("procrustes", "ridge")
+METHODS: Final = ("procrustes", "ridge")
 RIDGE: Final = 1e-3  # of the mean variance of a feature, a sample
 
 
@@ -37,7 +36,7 @@ class Map:
 
 
 def align_features(
-    suspect: NDArray[np.floating], reference: NDArray[np.floating], method: Method, *, ridge: float = RIDGE
+    suspect: NDArray[np.floating], reference: NDArray[np.floating], method: str, *, ridge: float = RIDGE
 ) -> Map:
     """The map that brings a suspect's features (m, d') of anchors to the reference's (m, d)."""
     theirs, ours = _checked("suspect", suspect), _checked("reference", reference)

@@ -18,49 +18,50 @@ from typing import Final
 import numpy as np
 from flint import arb
 
-from zktrace.dispatch.releases import Reader, reader_of
+from zktrace.codes.readings import deviations
 from zktrace.errors import InputError, MissingExtra, Refused
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
-from zktrace.registry.records import RULE_OF
-from zktrace.registry.workspace import Workspace
-from zktrace.tracing.score import deviations
+from zktrace.readouts.reader import Reader
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.workspace import Home
+from zktrace.releases.opened import OpenRelease
 
 LEVEL: Final = 1e-3  # of all readings together
 
 
-def check_unmarked(workspace: Workspace, model: ModelState) -> None:
+def check_unmarked(home: Home, ledger: Ledger, model: ModelState) -> None:
     """Refused if the model carries rows under an earlier release."""
-    ledger = workspace.registry.ledger()
-    readings = [(name, layout) for name, (_, each) in ledger.releases.items() for layout in each.layouts]
+    opened = [OpenRelease.of(home, name, ledger=ledger) for name in ledger.releases]
+    readings = [(each, name) for each in opened for name in each.carriers]
     if not readings or not ledger.by_row:
         return
-    for name, layout in readings:
-        reader = _reader(workspace, name, layout.carrier)
+    for release, name in readings:
+        reader = _reader(release, name)
         try:
             values = reader.read(model)
         except InputError:
             continue  # another architecture: nothing of that release can be read from it
-        code = workspace.custody.code(layout.carrier, ledger.claims)
+        code = release.code(name)
         rows = code.rows(range(len(ledger.by_row)))
-        found = deviations(values, code.biases, rows, RULE_OF[layout.profile])
-        if carries(found, LEVEL / len(readings)):
+        if carries(deviations(values, code.biases, rows, release.rule), LEVEL / len(readings)):
             raise Refused(
-                f"this model carries rows of copies of {name} (read on the {layout.carrier} carrier): it was "
+                f"this model carries rows of copies of {release.name} (read on the {name} carrier): it was "
                 "trained on from marked copies, and tracing it would name innocents. Train on from the "
-                f"shared model of {name} instead, or release it in a workspace of its own (zktrace init)"
+                f"shared model of {release.name} instead, or release it in a workspace of its own "
+                "(zktrace init)"
             )
 
 
-def _reader(workspace: Workspace, release: str, carrier: str) -> Reader:
+def _reader(release: OpenRelease, name: str) -> Reader:
     """What reads an earlier release; Refused if its files are lost, for then nobody can tell."""
     try:
-        return reader_of(workspace, release, carrier)
+        return release.reader(name)
     except MissingExtra:
         raise
     except InputError as error:
         raise Refused(
-            f"whether this model carries rows of copies of {release} cannot be told without its files"
+            f"whether this model carries rows of copies of {release.name} cannot be told without its files"
             f": {error}. Put them back, or release the model in a workspace of its own (zktrace init)"
         ) from error
 

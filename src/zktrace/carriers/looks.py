@@ -1,0 +1,52 @@
+"""Looks: the ways in which a suspect will be read, planned before anything is scored, and their shares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, ClassVar, Final
+
+from zktrace.carriers.table import ALIGNMENTS, IDENTITY, MOST, NAMES
+from zktrace.errors import MalformedFile
+from zktrace.primitives.fields import Declared, choice, fraction, listed
+
+AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
+
+Carriers = Annotated[tuple[str, ...], listed(choice(NAMES), high=MOST)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look(Declared):
+    """One way in which a suspect will be read, and what it may spend of the investigation's budget."""
+
+    what: ClassVar = "a look"
+    alignment: Annotated[str, choice(ALIGNMENTS)]  # identity: as it is
+    carriers: Carriers
+    share: Annotated[Fraction, fraction()]
+
+    def check(self) -> None:
+        """Carriers that can be read in this way, and a share."""
+        for each in self.carriers:
+            choice(ALIGNMENTS[self.alignment]).read(each, "carrier")
+        check_carriers(self.carriers, self.what)
+        if not 0 < self.share <= 1:
+            raise MalformedFile("share: must lie above 0 and at most at 1")
+
+
+def planned(carriers: Sequence[str], aligned: Sequence[tuple[str, str]] = ()) -> tuple[Look, ...]:
+    """The fixed plan: the suspect as it is on `carriers`, then each (alignment, carrier) by itself.
+
+    Reading it as it is may spend 9/10 of the budget and all alignments, in equal parts, the rest: what a
+    disguise hid and an alignment finds again is far beyond any threshold, what a student kept is not. What
+    is alone may spend all.
+    """
+    first = AS_IT_IS if aligned else Fraction(1)
+    rest = (1 - first if carriers else Fraction(1)) / max(len(aligned), 1)
+    looks = [Look(alignment=IDENTITY, carriers=tuple(carriers), share=first)] if carriers else []
+    looks += [Look(alignment=name, carriers=(carrier,), share=rest) for name, carrier in aligned]
+    return tuple(looks)
+
+
+def check_carriers(carriers: tuple[str, ...], what: str) -> None:
+    """Some, each once."""
+    if not carriers or len(set(carriers)) != len(carriers):
+        raise MalformedFile(f"{what}: must have carriers, each once")

@@ -1,0 +1,1 @@
+"""The front door: what `import zktrace` offers, and what the command line calls."""

@@ -1,0 +1,66 @@
+"""What people hand in: a model as a path, as arrays or as a torch state; a budget as they write it."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError
+from zktrace.models import ModelState, Tensor, open_model
+
+Model = str | Path | Mapping[str, Any]  # a file, or named arrays: numpy's or torch's
+Budget = str | int | float | Fraction
+
+_LONGEST: Final = 40  # characters of a budget
+_EXPONENT: Final = 30
+
+
+def as_state(model: Model) -> ModelState:
+    """A model that was handed in, or InputError. Arrays are copied, files are viewed."""
+    if isinstance(model, ModelState):
+        return model
+    if isinstance(model, str | Path):
+        return open_model(Path(model))
+    if not isinstance(model, Mapping):
+        raise InputError(f"a model is a path or a mapping of arrays, not {type(model).__name__}")
+    return ModelState(_tensor(name, value) for name, value in model.items())
+
+
+def _tensor(name: object, value: Any) -> Tensor:  # noqa: ANN401
+    if not isinstance(name, str):
+        raise InputError(f"arrays of a model have names, not {name!r}")
+    if not hasattr(value, "detach"):
+        return Tensor.from_array(name, np.asarray(value))
+    found = value.detach().cpu().contiguous()  # torch's, without importing it
+    if str(found.dtype) == "torch.bfloat16":  # which numpy does not have
+        bits: NDArray[Any] = found.view(_int16(found)).numpy()
+        return Tensor(name=name, dtype="bfloat16", shape=tuple(found.shape), data=bits.tobytes())  # type: ignore[arg-type]
+    return Tensor.from_array(name, found.numpy())
+
+
+def _int16(value: Any) -> Any:  # noqa: ANN401
+    """torch.int16, found without importing torch."""
+    import torch  # noqa: PLC0415
+
+    return torch.int16
+
+
+def as_budget(given: Budget) -> Fraction:
+    """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
+    text = str(given)
+    try:
+        found = Fraction(text) if len(text) <= _LONGEST and abs(_power(text)) <= _EXPONENT else None
+    except (ValueError, ZeroDivisionError):
+        found = None
+    if isinstance(given, Fraction):
+        found = given
+    if found is None:
+        raise InputError(f"a budget is a number such as 0.01, 1e-3 or 1/100, not {text!r}")
+    return found
+
+
+def _power(text: str) -> int:
+    return int(text.lower().partition("e")[2] or 0)

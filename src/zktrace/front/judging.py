@@ -1,0 +1,66 @@
+"""A judge's one call: evidence, a head, and whatever else is at hand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.evidence import Evidence
+from zktrace.evidence.file import FILE_LIMIT
+from zktrace.front.given import Model, as_state
+from zktrace.judge import Judgement, Minutes, Policy
+from zktrace.judge import judge as examine
+from zktrace.primitives.files import read_bounded
+from zktrace.readouts.scores import read_matrix
+from zktrace.registry.export import read_export
+from zktrace.registry.log import Extension, Head
+
+
+def judge(
+    evidence: Evidence | bytes | str | Path,
+    *,
+    head: Head | str,
+    policy: Policy | None = None,
+    suspect: Model | None = None,
+    scores: str | Path | NDArray[Any] | None = None,
+    shared: Model | None = None,
+    probes: Sequence[Model] = (),
+    registry: str | Path | None = None,
+    extensions: Sequence[Extension] = (),
+    before: Head | str | None = None,
+    minutes: Minutes | None = None,
+) -> Judgement:
+    """Check an accusation offline, against a head that the judge got elsewhere.
+
+    `suspect` is the model that the case is about, or `scores` what it answered; `shared` the release's model,
+    `probes` what its networks are read by (needs torch), `registry` an exported registry, `extensions` proofs
+    that one head extends another, `before` a head that somebody witnessed before the suspect was known.
+
+    Raises MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold, and
+    CannotTell where nothing shows that the judge's head and the file's are of one log.
+    """
+    return examine(
+        _bytes(evidence),
+        head=_head(head),
+        policy=policy,
+        suspect=None if suspect is None else as_state(suspect),
+        scores=scores if scores is None or isinstance(scores, np.ndarray) else read_matrix(Path(scores)),
+        shared=None if shared is None else as_state(shared),
+        probes=[as_state(each) for each in probes],
+        export=None if registry is None else [each.to_bytes() for each in read_export(Path(registry))[0]],
+        extensions=extensions,
+        before=None if before is None else _head(before),
+        minutes=minutes,
+    )
+
+
+def _bytes(evidence: Evidence | bytes | str | Path) -> bytes:
+    if isinstance(evidence, Evidence):
+        return evidence.to_bytes()
+    return evidence if isinstance(evidence, bytes) else read_bounded(Path(evidence), limit=FILE_LIMIT)
+
+
+def _head(head: Head | str) -> Head:
+    return Head.from_text(head.strip()) if isinstance(head, str) else head

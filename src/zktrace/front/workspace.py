@@ -1,0 +1,316 @@
+"""An operator's workspace with all that is done in it: enrol, release, dispatch, trace."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.carriers import IDENTITY, NAMES, Profile, needs_training
+from zktrace.dispatch.dispatching import Copy, Progress, dispatch
+from zktrace.errors import InputError, Refused
+from zktrace.front.case import TracedCase, free_case_path, keep_leads, tried
+from zktrace.front.given import Budget, Model, as_budget, as_state
+from zktrace.marking.settings import CopySettings
+from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.readouts.readout import Reading
+from zktrace.readouts.samples import Pool
+from zktrace.readouts.scores import read_matrix, scores_digest
+from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.log import Head
+from zktrace.registry.records import InvestigationRecord, SetupRecord
+from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
+from zktrace.registry.requests import Request
+from zktrace.registry.workspace import DEFAULT_BUDGET, Home
+from zktrace.releases import OpenRelease, make_release
+from zktrace.tracing import Case, decided, rebuild, trace
+
+BUDGET = Fraction(1, 1000)  # of an investigation
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedCopy:
+    """One station's copy of a release."""
+
+    station: str
+    release: str
+    path: Path  # in the workspace
+    digest: bytes
+    weak: tuple[str, ...]  # carriers on which it would not be named by itself
+
+    @cached_property
+    def arrays(self) -> ModelState:
+        """Name -> array."""
+        return open_model(self.path)
+
+    def save(self, path: str | Path, *, replace: bool = False) -> Path:
+        """Write the copy, as safetensors, for the station."""
+        save_model(Path(path), self.arrays, secret=True, replace=replace)
+        return Path(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Read:
+    """A suspect that was read."""
+
+    digest: bytes
+    reading: Reading
+    source: Path | None
+    scores: bool
+
+
+class Workspace(Home):
+    """Everything an operator keeps and does."""
+
+    @classmethod
+    def create(
+        cls,
+        root: str | Path,
+        *,
+        title: str,
+        budget: Budget = DEFAULT_BUDGET,
+        carriers: Iterable[str | CodeShape] | None = None,
+        url: str | None = None,
+        identity_bits: int = IDENTITY_BITS,
+        places: int = PLACES,
+    ) -> Self:
+        """A new workspace in an empty or new folder; `budget` is for all investigations together."""
+        return super().create(
+            Path(root),
+            title=title,
+            budget=as_budget(budget),
+            carriers=tuple(NAMES) if carriers is None else carriers,
+            url=url,
+            identity_bits=identity_bits,
+            places=places,
+        )
+
+    @classmethod
+    def open(cls, root: str | Path) -> Self:
+        """The workspace in a folder, or Refused."""
+        return super().open(Path(root))
+
+    @property
+    def setup(self) -> SetupRecord:
+        """The first record: what stations ask for a place of, while its seeds last (else: `offer`)."""
+        return self.registry.known().ledger.setup
+
+    @property
+    def head(self) -> Head:
+        """The head of the log, to be published: a judge needs it from somebody else than the evidence."""
+        return self.registry.head()
+
+    def enrol(
+        self, station: str, request: Request | str | Path | bytes, *, allow_weak_params: bool = False
+    ) -> int:
+        """Put a station on record at the next place, and keep its request; the index of its entry."""
+        if isinstance(request, str | Path):
+            request = read_bounded(Path(request), limit=REQUEST_LIMIT)
+        asked = Request.from_bytes(request) if isinstance(request, bytes) else request
+        return super().enrol(station, asked, allow_weak_params=allow_weak_params)
+
+    def release(
+        self,
+        model: Model,
+        *,
+        carriers: Sequence[str] | None = None,
+        profile: Profile = "informed",
+        name: str | None = None,
+        pool: Pool | None = None,
+    ) -> OpenRelease:
+        """Put a shared model on record, with how copies of it will be read. The model is not changed.
+
+        Without `carriers` it gets those that were set up, and without a `pool` of the server's images those
+        of them whose copies need no training.
+        """
+        chosen = self._possible(profile, pool) if carriers is None else tuple(carriers)
+        given = Path(model) if isinstance(model, str | Path) else as_state(model)
+        made = make_release(self, given, carriers=chosen, profile=profile, name=name, pool=pool)
+        return OpenRelease.of(self, made.name, ledger=self.registry.known().ledger)
+
+    def _possible(self, profile: Profile, pool: Pool | None) -> tuple[str, ...]:
+        ready = self.custody.carriers
+        found = tuple(each for each in ready if pool is not None or not needs_training((each,), profile))
+        if not found:
+            raise InputError("copies of this kind are trained: give a pool of the server's images")
+        return found
+
+    def dispatch(
+        self,
+        station: str,
+        release: OpenRelease | str | None = None,
+        *,
+        settings: CopySettings | None = None,
+    ) -> MarkedCopy:
+        """One station's copy, made and put on record, or found if it was before."""
+        (copy,) = self.dispatch_all([station], release, settings=settings)
+        opened = self.opened(release)
+        return MarkedCopy(
+            station=copy.station, release=opened.name, path=copy.path, digest=copy.digest, weak=copy.weak
+        )
+
+    def dispatch_all(
+        self,
+        stations: Iterable[str] | None = None,
+        release: OpenRelease | str | None = None,
+        *,
+        out: Path | None = None,
+        settings: CopySettings | None = None,
+        jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> Iterator[Copy]:
+        """A copy for each of several stations, or for everybody, as they are done."""
+        return dispatch(
+            self,
+            release=self.opened(release),
+            stations=stations,
+            out=out,
+            settings=settings,
+            jobs=jobs,
+            progress=progress,
+        )
+
+    def opened(self, release: OpenRelease | str | None = None) -> OpenRelease:
+        """A release under the present log; the latest one unless it is named."""
+        name = release.name if isinstance(release, OpenRelease) else release
+        return OpenRelease.of(self, name)
+
+    def trace(
+        self,
+        suspect: Model | None = None,
+        *,
+        scores: str | Path | NDArray[Any] | None = None,
+        budget: Budget = BUDGET,
+        release: OpenRelease | str | None = None,
+        carriers: Sequence[str] | None = None,
+        align: bool = True,
+        certify: bool = True,
+    ) -> TracedCase:
+        """Whose copy a suspect is: a model, or the scores of one that could only be asked.
+
+        `budget` is the probability of naming an innocent that this may spend of the workspace's. Without
+        `certify` nothing is spent and there are leads only; that ends certified looks under this setup for
+        ever. The evidence is kept in cases/.
+        """
+        level = as_budget(budget)
+        if not 0 < level < 1:
+            raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
+        if not os.access(self.cases_folder(), os.W_OK | os.X_OK):
+            raise Refused(f"{self.cases_folder()}: cannot be written to, and evidence is kept there")
+        opened = self.leaked(release)
+        read = self._read(opened, suspect, scores, carriers, align=align, strict=carriers is not None)
+        case = trace(
+            self.registry,
+            self.custody,
+            suspect=read.digest,
+            release=opened.name,
+            readouts=read.reading.readouts,
+            further=read.reading.further,
+            budget=level * certify,
+            level=level,
+            requests=self.request_of,
+        )
+        return self._kept(case, read)
+
+    def leaked(
+        self, release: OpenRelease | str | None = None, *, ledger: Ledger | None = None
+    ) -> OpenRelease:
+        """The release that is said to have leaked; the only one need not be named."""
+        if isinstance(release, OpenRelease):
+            release = release.name
+        ledger = self.registry.ledger() if ledger is None else ledger
+        if release is None and len(ledger.releases) > 1:
+            known = ", ".join(ledger.releases)
+            raise Refused(f"which release leaked? Name one with --release; known: {known}")
+        return OpenRelease.of(self, release, ledger=ledger)
+
+    def rebuild(
+        self,
+        place: int,
+        suspect: Model | None = None,
+        *,
+        scores: str | Path | NDArray[Any] | None = None,
+        level: Budget = BUDGET,
+    ) -> TracedCase:
+        """Lost evidence once more, from the verdict on record and the suspect. Nothing is spent."""
+        eps = as_budget(level)
+        if not 0 < eps < 1:
+            raise InputError(f"a level must lie between 0 and 1, not be {level}")
+        ledger = self.registry.ledger()
+        record, _ = decided(ledger, place)
+        read = self._read(
+            OpenRelease.of(self, record.release, ledger=ledger),
+            suspect,
+            scores,
+            tuple(dict.fromkeys(name for look in record.looks for name in look.carriers)),
+            align=any(look.alignment != IDENTITY for look in record.looks),
+            wanted=record,
+        )
+        case = rebuild(
+            self.registry,
+            self.custody,
+            place=place,
+            suspect=read.digest,
+            readouts=read.reading.readouts,
+            further=read.reading.further,
+            level=eps,
+            requests=self.request_of,
+        )
+        return self._kept(case, read)
+
+    def _read(
+        self,
+        opened: OpenRelease,
+        suspect: Model | None,
+        scores: str | Path | NDArray[Any] | None,
+        carriers: Sequence[str] | None,
+        *,
+        align: bool,
+        strict: bool = False,
+        wanted: InvestigationRecord | None = None,
+    ) -> _Read:
+        """A suspect and its readouts; none but the one that is wanted is read."""
+        if (suspect is None) == (scores is None):
+            raise InputError("name the suspect's file or give --scores, one of them")
+        if scores is not None:
+            if carriers is not None and tuple(carriers) != (opened.asked,):
+                raise InputError(f"scores are read on the {opened.asked} carrier alone")
+            matrix = scores if isinstance(scores, np.ndarray) else read_matrix(Path(scores))
+            source = None if isinstance(scores, np.ndarray) else Path(scores)
+            digest = _checked(scores_digest(matrix), source, wanted)
+            return _Read(digest=digest, reading=opened.read_answers(matrix), source=source, scores=True)
+        source = Path(suspect) if isinstance(suspect, str | Path) else None
+        state = as_state(suspect or {})
+        digest = _checked(model_digest(state), source, wanted)
+        reading = opened.read(state, carriers, align=align, strict=strict)
+        return _Read(digest=digest, reading=reading, source=source, scores=False)
+
+    def _kept(self, case: Case, read: _Read) -> TracedCase:
+        """The case, its evidence in cases/, its leads beside the code key."""
+        path, data = free_case_path(self, case.place), case.evidence.to_bytes()
+        warnings = tried(lambda: write_atomic(path, data, secret=True))
+        leads, failed = keep_leads(self, case)
+        return TracedCase(
+            case=case,
+            home=self,
+            path=None if warnings else path,
+            leads=leads,
+            unread=read.reading.left,
+            warnings=(*warnings, *failed),
+            source=read.source,
+            scores=read.scores,
+        )
+
+
+def _checked(digest: bytes, source: Path | None, wanted: InvestigationRecord | None) -> bytes:
+    if wanted is not None and digest != wanted.suspect:
+        what = source or "the suspect"
+        raise Refused(f"{what}: its digest is {digest.hex()}, on record is {wanted.suspect.hex()}")
+    return digest

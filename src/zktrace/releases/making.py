@@ -1,0 +1,143 @@
+"""Making a release: a shared model is put on record, with how copies of it will be read.
+
+Files come first and the record last, so a release on record is whole. Of one that fails nothing is left; one
+that was killed is made again. A model that carries rows of earlier copies is refused (`lineage`).
+"""
+
+import shutil
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from zktrace.carriers import CARRIERS, NAMES, Profile, needs_training
+from zktrace.derivation.streams import Stream
+from zktrace.errors import InputError, Refused
+from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.primitives.files import claimed, read_bounded, write_atomic
+from zktrace.readouts.reader import reader_of, survey_of
+from zktrace.readouts.samples import Pool
+from zktrace.registry.ledger import check_name
+from zktrace.registry.readouts import terms_of
+from zktrace.registry.records import Layout, ReleaseRecord
+from zktrace.registry.workspace import Home
+from zktrace.releases.folder import ReleaseFolder
+from zktrace.releases.lineage import check_unmarked
+
+ZEROS: Final = bytes(32)
+_FILE_LIMIT: Final = 1 << 33
+
+
+def make_release(
+    workspace: Home,
+    model: Path | ModelState,
+    *,
+    carriers: tuple[str, ...],
+    profile: Profile = "informed",
+    name: str | None = None,
+    pool: Pool | None = None,
+) -> ReleaseRecord:
+    """Put a shared model on record, with how copies of it will be read."""
+    ledger = workspace.registry.ledger()
+    name = next_name(ledger.releases) if name is None else check_name(name, "release")
+    if name in ledger.releases:
+        raise Refused(f"a release {name} exists already")
+    _check_carriers(carriers, profile, pool)
+    folder, custody = ReleaseFolder(path=workspace.release_folder(name)), workspace.custody
+    with (
+        claimed(folder.path, busy="this release is just being made", mode=0o700),
+        _whole_or_gone(workspace, folder.path, name),
+    ):
+        shared = _keep_shared(model, folder.shared_path)
+        check_unmarked(workspace, ledger, shared)
+        if pool is not None:
+            folder.save_pool(pool)
+        number, root = len(ledger.releases), ledger.root
+        layouts = [
+            _layout(
+                folder,
+                shared,
+                each,
+                profile=profile,
+                length=custody.shape(each).length,
+                seed=custody.direction_seed(each, number, root),
+                pool=pool,
+                draws=custody.probe_stream(each, number),
+            )
+            for each in carriers
+        ]
+        record = ReleaseRecord(
+            name=name, number=number, root=root, model=model_digest(shared), layouts=tuple(layouts)
+        )
+        workspace.registry.add(record)
+    return record
+
+
+@contextmanager
+def _whole_or_gone(workspace: Home, folder: Path, name: str) -> Iterator[None]:
+    """Remove the files of a release that failed, unless it came on record after all."""
+    try:
+        yield
+    except BaseException:
+        if name not in workspace.registry.ledger().releases:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def next_name(taken: Container[str]) -> str:
+    """r1, r2, ...: the first that is free."""
+    number = 1
+    while f"r{number}" in taken:
+        number += 1
+    return f"r{number}"
+
+
+def _check_carriers(carriers: tuple[str, ...], profile: str, pool: Pool | None) -> None:
+    if not carriers or len(set(carriers)) != len(carriers) or not set(carriers) <= set(NAMES):
+        raise InputError(f"a release has carriers, each once, of {', '.join(NAMES)}")
+    for each in carriers:
+        if profile not in (able := CARRIERS[each].profiles):
+            raise InputError(f"the {each} carrier has the profile {' and '.join(able)} only, not {profile}")
+    if needs_training(carriers, profile) and pool is None:
+        raise InputError("copies of this kind are trained: name the server's proxy data (--proxy)")
+
+
+def _keep_shared(model: Path | ModelState, path: Path) -> ModelState:
+    """The shared model as a file of the release: of a safetensors file, its very bytes."""
+    state = open_model(model) if isinstance(model, Path) else model
+    data = read_bounded(model, limit=_FILE_LIMIT) if isinstance(model, Path) else b""
+    if data[8:9] == b"{":
+        write_atomic(path, data, secret=True, replace=True)
+    else:
+        save_model(path, state, secret=True, replace=True)
+    return open_model(path)
+
+
+def _layout(
+    folder: ReleaseFolder,
+    shared: ModelState,
+    name: str,
+    *,
+    profile: Profile,
+    length: int,
+    seed: bytes,
+    pool: Pool | None,
+    draws: Stream,
+) -> Layout:
+    """Write a carrier's files and say how it is read."""
+    survey = survey_of(name, shared, length=length, pool=pool, draws=draws)
+    probes = None if survey.probes is None else folder.save_probes(name, survey.probes)
+    blank = Layout(
+        carrier=name,
+        profile=profile,
+        dimension=survey.dimension,
+        layers=survey.layers,
+        reference=ZEROS,
+        probes=ZEROS if probes is None else model_digest(probes),
+    )
+    reader = reader_of(terms_of(blank, seed=seed, length=length, probes=probes))
+    values = reader.project(shared)
+    if profile == "paper":  # reads a suspect by itself
+        return blank
+    return replace(blank, reference=folder.save_reference(name, values))

@@ -1,0 +1,211 @@
+"""A release, opened: everything that its copies are made, read and traced with, resolved once.
+
+It holds one snapshot of the ledger, the promised seeds that the code key gives, the folder's files as they
+are asked for, and a reader for each carrier. Whoever reads a suspect is handed it and asks no database again.
+
+    weight    channels     permuted and rescaled channels are put back against the shared model
+    feature   procrustes   the rotation that brings its features of anchor images to the shared model's
+              ridge        the linear map that does, also from another number of features
+    output                 nothing: scores have no coordinates that could be turned
+
+Anchors are images of the release's proxy pool that are no probes. No row and no key enters any of it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cached_property
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from zktrace.carriers import ALIGNMENTS, IDENTITY, Alignment, Profile, carrier
+from zktrace.certificates.adjudicate import Rule
+from zktrace.codes import Code
+from zktrace.errors import InputError, Refused
+from zktrace.models import ModelState, model_digest
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.reader import Reader, Terms, reader_of
+from zktrace.readouts.readout import Attempt, Reading, Readout
+from zktrace.readouts.samples import Pool
+from zktrace.readouts.scales import Arrays
+from zktrace.readouts.suspects import layer_names
+from zktrace.registry.custody import Custody
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.readouts import terms_of
+from zktrace.registry.records import RULE_OF, Layout, ReleaseRecord
+from zktrace.registry.workspace import Home
+from zktrace.releases.folder import ReleaseFolder
+
+
+class OpenRelease:
+    """One release of an operator, as one snapshot of the ledger has it."""
+
+    def __init__(
+        self, record: ReleaseRecord, *, ledger: Ledger, custody: Custody, folder: ReleaseFolder
+    ) -> None:
+        self.record = record
+        self.ledger = ledger
+        self.custody = custody
+        self.folder = folder
+        self._readers: dict[str, Reader] = {}
+        self._codes: dict[str, Code] = {}
+
+    @classmethod
+    def of(cls, home: Home, name: str | None = None, *, ledger: Ledger | None = None) -> Self:
+        """The release of that name, or the one that was made last; the ledger is read unless it is given."""
+        ledger = home.registry.ledger() if ledger is None else ledger
+        record = latest(ledger) if name is None else ledger.release(name)
+        folder = ReleaseFolder(path=home.release_folder(record.name))
+        return cls(record, ledger=ledger, custody=home.custody, folder=folder)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.record.name
+
+    @property
+    def carriers(self) -> tuple[str, ...]:
+        """What its copies carry."""
+        return tuple(each.carrier for each in self.record.layouts)
+
+    @property
+    def profile(self) -> Profile:
+        """One for all its carriers."""
+        return "paper" if self.record.layouts[0].profile == "paper" else "informed"
+
+    @property
+    def rule(self) -> Rule:
+        """How its suspects are decided."""
+        return RULE_OF[self.profile]
+
+    @cached_property
+    def shared(self) -> ModelState:
+        """The shared model, found to be the one on record."""
+        if model_digest(self._found) != self.record.model:
+            raise Refused(f"{self.folder.shared_path}: not the shared model that the registry has on record")
+        return self._found
+
+    @cached_property
+    def _found(self) -> ModelState:
+        """What lies in its place, a view of the file."""
+        return self.folder.shared()
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The server's images."""
+        return self.folder.pool()
+
+    def layout(self, name: str) -> Layout:
+        """How a carrier is read, or Refused."""
+        layout = self.record.layout(name)
+        if layout is None:
+            raise Refused(f"copies of {self.name} do not carry {name}")
+        return layout
+
+    def code(self, name: str) -> Code:
+        """The code of a carrier, with the rows of everybody who is enrolled."""
+        if name not in self._codes:
+            self._codes[name] = self.custody.code(name, self.ledger.claims)
+        return self._codes[name]
+
+    def terms(self, name: str) -> Terms:
+        """What a reader or a writer of a carrier is made of."""
+        layout = self.layout(name)
+        return terms_of(
+            layout,
+            seed=self.custody.direction_seed(name, self.record.number, self.record.root),
+            length=self.custody.shape(name).length,
+            probes=self.folder.probes(layout),
+            names=layer_names(self._found) if layout.layers else None,
+        )
+
+    def reader(self, name: str) -> Reader:
+        """What reads a carrier of suspects."""
+        if name not in self._readers:
+            self._readers[name] = reader_of(self.terms(name), self.folder.reference(self.layout(name)))
+        return self._readers[name]
+
+    def read(
+        self,
+        suspect: Arrays,
+        carriers: Sequence[str] | None = None,
+        *,
+        align: bool = True,
+        strict: bool = False,
+    ) -> Reading:
+        """Read a model. A carrier that it does not have is left out, unless `strict`."""
+        wanted = self.carriers if carriers is None else tuple(carriers)
+        readouts, left = [], []
+        for name in wanted:
+            reader = self.reader(name)
+            try:
+                values = reader.read(suspect)
+            except InputError as error:
+                if strict:
+                    raise
+                left.append((name, str(error)))
+            else:
+                readouts.append(Readout(carrier=name, values=values, reference=reader.reference))
+        unread = {name for name, _ in left}
+        further = tuple(self._attempts(suspect, wanted, unread)) if align else ()
+        if not readouts and not further:
+            raise InputError("; ".join(f"{name}: {reason}" for name, reason in left))
+        return Reading(readouts=tuple(readouts), further=further, left=tuple(left))
+
+    def read_answers(self, scores: NDArray[Any]) -> Reading:
+        """Read a suspect that was only asked, by its scores of the probes. No network is needed."""
+        name = self.asked
+        layout = self.layout(name)
+        reader = reader_of(
+            terms_of(
+                layout,
+                seed=self.custody.direction_seed(name, self.record.number, self.record.root),
+                length=self.custody.shape(name).length,
+            ),
+            self.folder.reference(layout),
+        )
+        values = reader.readout(reader.answered(scores), reader.reference)
+        return Reading(readouts=(Readout(carrier=name, values=values, reference=reader.reference),))
+
+    @property
+    def asked(self) -> str:
+        """The carrier that is read from answers, or Refused."""
+        found = next((each for each in self.carriers if carrier(each).answers), None)
+        if found is None:
+            raise Refused(f"copies of {self.name} carry nothing that answers alone would tell")
+        return found
+
+    def _attempts(self, suspect: Arrays, carriers: Sequence[str], unread: Set[str]) -> Iterator[Attempt]:
+        """Every alignment of the carriers that are read against the shared model."""
+        for how in ALIGNMENTS:
+            for name in carriers if how != IDENTITY else ():
+                entry = next((each for each in carrier(name).alignments if each.name == how), None)
+                if entry is None or self.layout(name).profile != "informed":
+                    continue
+                if self._possible(entry, read=name not in unread):
+                    yield Attempt(carrier=name, alignment=how, read=self._aligned(suspect, name, how))
+
+    def _possible(self, how: Alignment, *, read: bool) -> bool:
+        """A suspect that cannot be read as it is has other layers: few alignments map between such."""
+        return (read or how.unlike) and (not how.images or self.folder.has_pool)
+
+    def _aligned(self, suspect: Arrays, name: str, how: str) -> Callable[[], Readout]:
+        def read() -> Readout:
+            reader = self.reader(name)
+            pool = self.pool if self.folder.has_pool else None
+            projected = reader.aligned(suspect, how, shared=self.shared, pool=pool)
+            values = reader.readout(projected, reader.reference)
+            return Readout(carrier=name, values=values, reference=reader.reference)
+
+        return read
+
+
+def latest(ledger: Ledger) -> ReleaseRecord:
+    """The release that was made last."""
+    if not ledger.releases:
+        raise Refused("there is no release yet (zktrace release makes one)")
+    return max(ledger.releases.values(), key=lambda each: each[0])[1]
+
+
+def references(release: OpenRelease) -> dict[str, Floats | None]:
+    """What the shared model says by itself, by carrier."""
+    return {each: release.folder.reference(release.layout(each)) for each in release.carriers}
