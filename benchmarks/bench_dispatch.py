@@ -14,19 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
+from readouts.making import weight_reader
 from timing import Row, at_least, at_most, median_ms, report
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.credentials import SecretKey, by_name
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState, model_digest, save_model
 from zktrace.readouts.scales import centred, layer_sizes
-from zktrace.readouts.weight import WeightReader
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Home
+from zktrace.releases import make_release
 
 COPIES = int(os.environ.get("ZKTRACE_BENCH_COPIES", "100"))
 LENGTH = 512
@@ -54,7 +54,7 @@ def one_copy(shared: ModelState) -> list[Row]:
 
     writer = WeightWriter(seed=bytes(32), length=LENGTH, layers=layers)
     columns = centred(writer.directions.block(0, LENGTH), layers)
-    reader = WeightReader(seed=bytes(32), length=LENGTH, layers=layers, profile="informed")
+    reader = weight_reader(seed=bytes(32), length=LENGTH, layers=layers, profile="informed")
     factoring = median_ms(first, repeat=3, warm_up=1)
     made = median_ms(lambda: writer.write(shared, words[next(number) % 64]))
     plain = median_ms(

@@ -14,15 +14,15 @@ import numpy as np
 
 from timing import Row, at_most, report
 from zktrace.credentials import SecretKey, by_name
-from zktrace.dispatch.making import make_release
-from zktrace.dispatch.reading import Reading, read_queried, read_suspect
-from zktrace.dispatch.releases import Pool, reader_of, scores_reader_of
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest, save_model
+from zktrace.readouts.readout import Reading
+from zktrace.readouts.samples import Pool
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, make_release
 from zktrace.tracing import trace
 
 CARRIERS = ("weight", "feature", "output")
@@ -79,12 +79,11 @@ def measured() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         place = operator(Path(folder), shared)
         start = time.perf_counter()
-        looks = investigate(place, read_suspect(place, "r1", CARRIERS, suspect), model_digest(suspect))
+        looks = investigate(place, OpenRelease.of(place, "r1").read(suspect, CARRIERS), model_digest(suspect))
         everything = time.perf_counter() - start
-        scores = reader_of(place, "r1", "output").scores(suspect)  # type: ignore[union-attr]
-        scores_reader_of(place, "r1")
+        scores = OpenRelease.of(place, "r1").reader("output").project(suspect).reshape(-1, CLASSES)
         start = time.perf_counter()
-        investigate(place, read_queried(place, "r1", scores), bytes(32))
+        investigate(place, OpenRelease.of(place, "r1").read_answers(scores), bytes(32))
         asked = time.perf_counter() - start
     return [
         Row(name="looks at the suspect", value=looks, unit=""),

@@ -17,12 +17,12 @@ from zktrace.certificates.lengths import candidate_threshold
 from zktrace.codes import Code, CodeKey, symmetric, unpack
 from zktrace.credentials.params import DEFAULT, PAPER, XLPNParams
 from zktrace.derivation.promises import TREE_LIMIT
-from zktrace.dispatch.lineage import LEVEL
 from zktrace.dispatch.standing import BUDGET
 from zktrace.evidence.file import FILE_LIMIT
 from zktrace.registry.custody import PLACES, RELEASES
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import PROOF_LIMIT
+from zktrace.releases.lineage import LEVEL
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.tables import _sigma as deviations_of
 

@@ -2,12 +2,27 @@
 
 import pytest
 
-from zktrace.carriers import ALIGNMENTS, CARRIERS, IDENTITY, NAMES, PROFILES, carrier, needs_training, parts
+from zktrace.carriers import (
+    ALIGNMENTS,
+    CARRIERS,
+    IDENTITY,
+    NAMES,
+    PROFILES,
+    Carrier,
+    add,
+    carrier,
+    needs_training,
+    parts,
+    remove,
+)
 from zktrace.errors import InputError
+from zktrace.marking.writer import Writer
+from zktrace.primitives.loading import loaded
+from zktrace.readouts.reader import Reader
 
 
 def test_every_carrier_is_found_by_its_name() -> None:
-    assert NAMES == ("weight", "feature", "output")
+    assert tuple(NAMES) == ("weight", "feature", "output")
     for name in NAMES:
         assert carrier(name).name == name
     with pytest.raises(InputError, match="no carrier 'sound'; known: weight, feature, output"):
@@ -15,10 +30,14 @@ def test_every_carrier_is_found_by_its_name() -> None:
 
 
 def test_alignments_and_carriers_say_the_same() -> None:
-    assert ALIGNMENTS[IDENTITY] == NAMES
+    assert ALIGNMENTS[IDENTITY] == tuple(NAMES)
     for how, able in ALIGNMENTS.items():
         if how != IDENTITY:
-            assert able == tuple(name for name in NAMES if how in CARRIERS[name].alignments)
+            found = {name: {each.name for each in carrier(name).alignments} for name in NAMES}
+            assert able == tuple(name for name in NAMES if how in found[name])
+    assert len(ALIGNMENTS) == 4
+    with pytest.raises(KeyError):
+        ALIGNMENTS["rotation"]
 
 
 def test_shares_and_lengths() -> None:
@@ -38,3 +57,62 @@ def test_shares_and_lengths() -> None:
 def test_which_copies_are_trained(names: tuple[str, ...], profile: str, trained: bool) -> None:
     assert needs_training(names, profile) == trained
     assert profile in PROFILES
+
+
+TOY = {
+    "name": "toy",
+    "reads": "Each is a number.",
+    "reader": "nowhere:Reader",
+    "writers": {"informed": "nowhere:Writer"},
+    "length": 8,
+    "colluders": 2,
+}
+
+
+def test_carriers_are_added_and_taken_out() -> None:
+    add(Carrier(**TOY))  # type: ignore[arg-type]
+    try:
+        assert tuple(NAMES)[-1] == "toy"
+        assert ALIGNMENTS[IDENTITY] == (*tuple(NAMES)[:-1], "toy")
+        with pytest.raises(InputError, match="already"):
+            add(Carrier(**TOY))  # type: ignore[arg-type]
+    finally:
+        remove("toy")
+    assert "toy" not in CARRIERS
+    with pytest.raises(InputError, match="table's own"):
+        remove("weight")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "Toy"},
+        {"name": ""},
+        {"length": 0},
+        {"colluders": 1},
+        {"parts": 0},
+        {"writers": {}},
+        {"writers": {"other": "a:B"}},
+        {"reader": "nowhere"},
+        {"network": "a:b"},
+        {"probes": "x.safetensors"},
+    ],
+)
+def test_a_wrong_entry_cannot_be_made(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        Carrier(**(TOY | wrong))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_an_entry_names_is_there(name: str) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    entry = carrier(name)
+    assert issubclass(loaded(entry.reader), Reader)
+    assert all(issubclass(loaded(each), Writer) for each in entry.writers.values())
+    assert not entry.network or callable(loaded(entry.network))
+
+
+def test_what_cannot_be_loaded_is_an_error_of_ours() -> None:
+    for place in ("zktrace.nowhere:Reader", "zktrace.carriers:Nothing"):
+        with pytest.raises(InputError, match="no such"):
+            loaded(place)

@@ -1,11 +1,12 @@
 """The option --carrier knows every carrier of the table."""
 
 from zktrace.carriers import NAMES
-from zktrace.cli.carriers import CarrierChoice
+from zktrace.cli.carriers import DEFAULT_CARRIER, carrier_choice, carriers_of
 
 
 def test_every_carrier_can_be_chosen() -> None:
-    assert {each.value for each in CarrierChoice} == {*NAMES, "both", "all"}
-    assert [CarrierChoice(name).names for name in NAMES] == [(name,) for name in NAMES]
-    assert CarrierChoice.BOTH.names == ("weight", "feature")
-    assert CarrierChoice.ALL.names == NAMES
+    assert tuple(carrier_choice().choices) == (*NAMES, "both", "all")
+    assert [carriers_of(name) for name in NAMES] == [(name,) for name in NAMES]
+    assert carriers_of("both") == ("weight", "feature")
+    assert carriers_of("all") == tuple(NAMES)
+    assert DEFAULT_CARRIER == "weight"

@@ -7,7 +7,7 @@ import pytest
 
 from dispatch.small import model_file, operator
 from zktrace.cli.app import run
-from zktrace.dispatch.copies import CopySettings
+from zktrace.marking.settings import CopySettings
 from zktrace.marking.weight import SHARE
 from zktrace.models import model_digest, open_model
 

@@ -16,7 +16,7 @@ from cli import hostile
 from dispatch.small import SHAPES, model_file, operator, secret_key
 from zktrace.cli.app import run
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
+from zktrace.releases import make_release
 
 MOST = 1_500_000_000  # bytes
 GUARD = 3 << 30  # no test may take the machine's memory: beyond it, allocations fail

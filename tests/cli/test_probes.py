@@ -14,15 +14,16 @@ import pytest
 
 from dispatch.small import operator
 from zktrace.cli.app import run
-from zktrace.dispatch.making import draw_queries
-from zktrace.dispatch.releases import Pool, release_folder, seed_of
 from zktrace.models import model_digest, open_model, save_model
+from zktrace.readouts.outputs import draw_queries
+from zktrace.readouts.samples import Pool
 from zktrace.readouts.scores import output_frames, scattered
 from zktrace.readouts.views import in_views, mean_view
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.readouts import readout_bytes, readout_digest
 from zktrace.registry.records import Layout, ReleaseRecord
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, ReleaseFolder
 
 PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
 LENGTH, CLASSES = 256, 4
@@ -44,7 +45,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     images = rng.standard_normal((400, 3, 4, 4)).astype(np.float32)
     pool = Pool(images=images, labels=np.arange(400) % CLASSES, episodes={}, note="")
     queries = draw_queries(pool, LENGTH, place.custody.probe_stream("output", 0))
-    folder = release_folder(place, "r1")
+    folder = ReleaseFolder(path=place.release_folder("r1"))
     folder.path.mkdir(parents=True)
     folder.save_pool(pool)
     save_model(folder.queries_path, queries.arrays())
@@ -67,11 +68,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def leaked(place: Home, images: np.ndarray, row: int) -> np.ndarray:
     """A copy of station `row`: the shared model's scores, moved where an image is a probe."""
     layout = place.registry.ledger().release("r1").layouts[0]
-    probes = release_folder(place, "r1").queries(layout).probes
+    probes = ReleaseFolder(path=place.release_folder("r1")).queries(layout).probes
     views = in_views(probes)
     where = {each.tobytes(): at % len(probes) for at, each in enumerate(views)}
     bits = np.unpackbits(place.code("output").rows([row])[0])
-    frames = output_frames(seed_of(place, "r1", "output"), mean_view(reference(views)))
+    frames = output_frames(OpenRelease.of(place, "r1").terms("output").seed, mean_view(reference(views)))
     signs = scattered(2.0 * bits - 1, frames.shape[1])
     scores = 2.0 * reference(images)
     for i, image in enumerate(images):
@@ -135,7 +136,7 @@ def test_a_queried_model_is_traced_and_judged(home: Home, capsys: pytest.Capture
 
 def test_labels_alone_name_nobody(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     layout = home.registry.ledger().release("r1").layouts[0]
-    probes = release_folder(home, "r1").queries(layout).probes
+    probes = ReleaseFolder(path=home.release_folder("r1")).queries(layout).probes
     answers = leaked(home, probes, 1)
     one_hot = (answers == answers.max(axis=1, keepdims=True)).astype(np.float64)
     np.savez("scores.npz", scores=one_hot)

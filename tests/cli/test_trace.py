@@ -16,13 +16,14 @@ import pytest
 from tracing.small import public_key, request
 from zktrace.cli.app import run
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
 from zktrace.primitives import files
+from zktrace.readouts.samples import Pool
 from zktrace.registry.custody import CodeShape
 from zktrace.registry.export import write_export
 from zktrace.registry.workspace import Home
+from zktrace.releases import make_release
 
 LAYERS = (200, 200, 200)
 LENGTH = 256
@@ -376,7 +377,6 @@ def test_hostile_tensor_names_are_an_error_and_not_a_crash(
 
 def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch").set_num_threads(1)
-    from zktrace.dispatch.releases import Pool
     from zktrace.learning.resnet import ResNet
     from zktrace.learning.states import state_of
 

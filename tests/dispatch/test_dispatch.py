@@ -17,19 +17,19 @@ import pytest
 from safetensors import safe_open
 
 from dispatch.small import arrays, model_file, operator
+from readouts.making import weight_reader
 from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import sums
 from zktrace.dispatch import dispatching
-from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release, next_name
-from zktrace.dispatch.releases import reader_of, release_folder, seed_of
 from zktrace.errors import Error, InputError, MalformedFile, Refused
+from zktrace.marking.settings import CopySettings
 from zktrace.models import model_digest, open_model, save_model
-from zktrace.readouts.weight import WeightReader
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import RevocationRecord
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, ReleaseFolder, make_release
+from zktrace.releases.making import next_name
 
 NAMES = ("alpha", "beta", "gamma", "delta")
 
@@ -52,7 +52,7 @@ def named(place: Home, release: str, state: object) -> set[str]:
     rows = code.rows(range(len(ledger.by_row)))
     evidence = Source(
         carrier="weight",
-        values=reader_of(place, release, "weight").read(state),  # type: ignore[arg-type]
+        values=OpenRelease.of(place, release).reader("weight").read(state),  # type: ignore[arg-type]
         biases=code.biases,
         sums=lambda coefficients: sums(rows, coefficients),
         rows=code.rows,
@@ -68,15 +68,15 @@ def test_a_release_records_what_a_reader_needs(place: Home) -> None:
     record = place.registry.ledger().release("r1")
     layout = record.layout("weight")
     assert layout is not None
-    folder = release_folder(place, "r1")
-    seed = seed_of(place, "r1", "weight")
+    folder = ReleaseFolder(path=place.release_folder("r1"))
+    seed = OpenRelease.of(place, "r1").terms("weight").seed
     assert folder.shared_path.read_bytes() == before == path.read_bytes()
     assert record.model == model_digest(open_model(path))
     assert (layout.profile, layout.layers, layout.dimension) == ("informed", (60,) * 5, 300)
     assert (record.number, record.root) == (0, head.root)
-    blank = WeightReader(seed=seed, length=96, layers=layout.layers, profile="informed")
+    blank = weight_reader(seed=seed, length=96, layers=layout.layers, profile="informed")
     assert layout.reference == readout_digest(blank.project(arrays()))
-    assert reader_of(place, "r1", "weight").read(arrays()).tolist() == [0.0] * 96
+    assert OpenRelease.of(place, "r1").reader("weight").read(arrays()).tolist() == [0.0] * 96
     with pytest.raises(Refused, match="exists already"):
         make_release(place, path, carriers=("weight",), name="r1")
     assert make_release(place, path, carriers=("weight",)).name == "r2"
@@ -86,7 +86,7 @@ def test_a_release_records_what_a_reader_needs(place: Home) -> None:
 def test_a_release_of_another_container_becomes_safetensors(place: Home, tmp_path: Path) -> None:
     np.savez(tmp_path / "model.npz", **arrays())
     record = make_release(place, tmp_path / "model.npz", carriers=("weight",))
-    assert model_digest(release_folder(place, "r1").shared()) == record.model
+    assert model_digest(ReleaseFolder(path=place.release_folder("r1")).shared()) == record.model
 
 
 def test_every_station_gets_a_copy_of_its_own_and_the_shared_model_stays(place: Home) -> None:
@@ -94,7 +94,9 @@ def test_every_station_gets_a_copy_of_its_own_and_the_shared_model_stays(place: 
     before = path.read_bytes()
     copies = list(dispatch(place))
     assert [copy.station for copy in copies] == list(NAMES)
-    assert path.read_bytes() == release_folder(place, "r1").shared_path.read_bytes() == before
+    assert (
+        path.read_bytes() == ReleaseFolder(path=place.release_folder("r1")).shared_path.read_bytes() == before
+    )
     assert len({copy.digest for copy in copies}) == 4
     for copy in copies:
         assert copy.made
@@ -177,7 +179,7 @@ def test_the_latest_release_is_dispatched(
     place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "zktrace.dispatch.lineage.LEVEL", 1e-9
+        "zktrace.releases.lineage.LEVEL", 1e-9
     )  # of ten screens one in a hundred would refuse
     with pytest.raises(Refused, match="no release yet"):
         list(dispatch(place))
@@ -214,17 +216,17 @@ def test_the_share_is_the_size_of_the_change(place: Home) -> None:
 
 def test_damaged_releases_are_refused(place: Home) -> None:
     released(place)
-    folder = release_folder(place, "r1")
+    folder = ReleaseFolder(path=place.release_folder("r1"))
     reference = folder.reference_path("weight")
     good = reference.read_bytes()
     reference.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
     with pytest.raises(MalformedFile, match="on record"):
-        reader_of(place, "r1", "weight")
+        OpenRelease.of(place, "r1").reader("weight")
     save_model(folder.shared_path, arrays(1), replace=True)
     with pytest.raises(Refused, match="not the shared model"):
         list(dispatch(place))
     with pytest.raises(Refused, match="do not carry"):
-        reader_of(place, "r1", "feature")
+        OpenRelease.of(place, "r1").reader("feature")
 
 
 @pytest.mark.parametrize(
@@ -257,11 +259,11 @@ def test_a_model_without_room_for_the_code_is_refused(place: Home, tmp_path: Pat
 def test_what_tells_copies_apart_is_for_the_operator_alone(place: Home, tmp_path: Path) -> None:
     released(place)
     copies = [*dispatch(place), *dispatch(place, out=tmp_path / "out", stations=["alpha"])]
-    kept = list(release_folder(place, "r1").path.iterdir())
+    kept = list(ReleaseFolder(path=place.release_folder("r1")).path.iterdir())
     assert len(kept) == 2
     files = [*kept, *(copy.path for copy in copies)]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    folders = (release_folder(place, "r1").path, place.copies_folder("r1"))
+    folders = (ReleaseFolder(path=place.release_folder("r1")).path, place.copies_folder("r1"))
     assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
 
 

@@ -9,11 +9,11 @@ import scipy.stats
 from dispatch.small import SHAPES, arrays, model_file, operator
 from zktrace.attacks.collusion import average
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.lineage import carries, chi_squared_above
-from zktrace.dispatch.making import make_release
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
 from zktrace.registry.workspace import Home
+from zktrace.releases import make_release
+from zktrace.releases.lineage import carries, chi_squared_above
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Home:
 @pytest.fixture(autouse=True)
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clean models are refused once in a thousand; not here."""
-    monkeypatch.setattr("zktrace.dispatch.lineage.LEVEL", 1e-7)
+    monkeypatch.setattr("zktrace.releases.lineage.LEVEL", 1e-7)
 
 
 def trained_on(state: dict[str, np.ndarray], seed: int, size: float) -> dict[str, np.ndarray]:
@@ -41,9 +41,7 @@ def trained_on(state: dict[str, np.ndarray], seed: int, size: float) -> dict[str
 
 
 @pytest.mark.parametrize("size", [0.0, 0.002, 0.01])
-def test_a_model_trained_on_from_marked_copies_is_refused(
-    place: Home, tmp_path: Path, size: float
-) -> None:
+def test_a_model_trained_on_from_marked_copies_is_refused(place: Home, tmp_path: Path, size: float) -> None:
     """Every station trains on from its copy, the server averages: everybody's row is in the result."""
     copies = [trained_on(dict(open_model(each.path)), at, size) for at, each in enumerate(dispatch(place))]
     save_model(tmp_path / "next.safetensors", average(copies))
@@ -61,9 +59,7 @@ def test_one_copy_is_refused_too(place: Home) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_model_trained_on_from_the_shared_one_is_released(
-    place: Home, tmp_path: Path, seed: int
-) -> None:
+def test_a_model_trained_on_from_the_shared_one_is_released(place: Home, tmp_path: Path, seed: int) -> None:
     list(dispatch(place))
     save_model(tmp_path / "next.safetensors", trained_on(dict(arrays()), seed, 0.01))
     assert make_release(place, tmp_path / "next.safetensors", carriers=("weight",)).name == "r2"

@@ -11,11 +11,11 @@ import pytest
 
 from dispatch.small import operator
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
-from zktrace.dispatch.releases import Pool, release_folder
 from zktrace.errors import InputError
 from zktrace.models import save_model
+from zktrace.readouts.samples import Pool
 from zktrace.registry.custody import CodeShape
+from zktrace.releases import ReleaseFolder, make_release
 
 SHAPES = (
     CodeShape(carrier="weight", length=96, colluders=2),
@@ -57,7 +57,7 @@ def test_a_workspace_is_closed_to_others(tmp_path: Path, there: bool) -> None:
     place = operator(root, "alpha", shapes=SHAPES)
     make_release(place, model(tmp_path / "m.safetensors"), carriers=("weight",), name="light")
     make_release(place, tmp_path / "m.safetensors", carriers=("output",), name="asked", pool=pool(320))
-    assert release_folder(place, "asked").queries_path.exists()
+    assert ReleaseFolder(path=place.release_folder("asked")).queries_path.exists()
     list(dispatch(place, release="light"))
     place.cases_folder()
     found = [root, *root.rglob("*")]

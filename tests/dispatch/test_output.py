@@ -10,29 +10,30 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+
 from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
 from zktrace.cli.app import run
 from zktrace.codes import soft, sums
 from zktrace.derivation.streams import Stream
-from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.judging import network_readers
-from zktrace.dispatch.making import draw_queries, make_release
-from zktrace.dispatch.queries import Order, picked, queries_of
-from zktrace.dispatch.reading import read_queried, read_suspect
-from zktrace.dispatch.releases import Pool, reader_of, release_folder, scores_reader_of
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
 from zktrace.judge import Judgement, Policy, judge
-from zktrace.judge.readers import Wanted
+from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
-from zktrace.marking.output import class_scores
+from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.readouts.outputs import draw_queries
+from zktrace.readouts.reader import reader_of
+from zktrace.readouts.samples import Pool
 from zktrace.readouts.scores import scores_digest
 from zktrace.readouts.views import in_views
 from zktrace.registry.custody import CodeShape
+from zktrace.registry.readouts import terms_of
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, ReleaseFolder, make_release
+from zktrace.releases.queries import Order, picked, queries_of
 from zktrace.tracing import trace
 
 NAMES = ("alpha", "beta", "gamma")
@@ -43,7 +44,7 @@ SHAPES = (
 )
 MARK = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
 SETTINGS = CopySettings(
-    feature=MARK, output=MARK | {"passes": 60, "margin": 0.7, "companion": 6.0, "keep": 1.0}
+    marks={"feature": MARK, "output": MARK | {"passes": 60, "margin": 0.7, "companion": 6.0, "keep": 1.0}}
 )
 ALL = ("weight", "feature", "output")
 
@@ -85,7 +86,7 @@ def sigmas(made: Home, carrier: str, values: np.ndarray) -> np.ndarray:
 
 def test_a_copy_carries_all_three_rows(made: Home) -> None:
     for carrier in ALL:
-        found = sigmas(made, carrier, reader_of(made, "r1", carrier).read(copy(made)))
+        found = sigmas(made, carrier, OpenRelease.of(made, "r1").reader(carrier).read(copy(made)))
         assert found.argmax() == 1
         assert found[1] > 3.5
     layout = made.registry.ledger().release("r1").layout("output")
@@ -94,7 +95,7 @@ def test_a_copy_carries_all_three_rows(made: Home) -> None:
 
 
 def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Home) -> None:
-    folder = release_folder(made, "r1")
+    folder = ReleaseFolder(path=made.release_folder("r1"))
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
     queries = folder.queries(layout)
@@ -108,7 +109,7 @@ def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Home) -> None:
             folder.queries_path, {**queries.arrays(), "labels": queries.labels[::-1].copy()}, replace=True
         )
         with pytest.raises(MalformedFile, match="not the queries"):
-            reader_of(made, "r1", "output")
+            OpenRelease.of(made, "r1").reader("output")
     finally:
         folder.queries_path.write_bytes(good)
 
@@ -130,7 +131,7 @@ def test_what_cannot_be_a_release_is_refused(made: Home, tmp_path: Path) -> None
 
 
 def test_a_suspect_is_read_as_it_is_and_alignments_wait(made: Home) -> None:
-    reading = read_suspect(made, "r1", ALL, copy(made))
+    reading = OpenRelease.of(made, "r1").read(copy(made), ALL)
     assert [each.carrier for each in reading.readouts] == list(ALL)
     assert [(each.carrier, each.alignment) for each in reading.further] == [
         ("weight", "channels"),
@@ -138,7 +139,7 @@ def test_a_suspect_is_read_as_it_is_and_alignments_wait(made: Home) -> None:
         ("feature", "ridge"),
     ]
     assert reading.left == ()
-    assert read_suspect(made, "r1", ALL, copy(made), align=False).further == ()
+    assert OpenRelease.of(made, "r1").read(copy(made), ALL, align=False).further == ()
 
 
 def turned(state: ModelState, seed: int = 3) -> ModelState:
@@ -148,7 +149,7 @@ def turned(state: ModelState, seed: int = 3) -> ModelState:
 
 def test_rotated_features_are_turned_back(made: Home) -> None:
     suspect = turned(copy(made))
-    reading = read_suspect(made, "r1", ("feature",), suspect)
+    reading = OpenRelease.of(made, "r1").read(suspect, ("feature",))
     assert abs(sigmas(made, "feature", reading.readouts[0].values)[1]) < 3
     for each in reading.further:
         assert sigmas(made, "feature", each.read().values)[1] > 3.5, each.alignment
@@ -156,7 +157,7 @@ def test_rotated_features_are_turned_back(made: Home) -> None:
 
 def test_a_rotated_copy_is_named_through_a_declared_look(made: Home) -> None:
     suspect = turned(copy(made))
-    reading = read_suspect(made, "r1", ("feature",), suspect)
+    reading = OpenRelease.of(made, "r1").read(suspect, ("feature",))
     case = trace(
         made.registry,
         made.custody,
@@ -186,7 +187,7 @@ def rescaled(state: ModelState) -> ModelState:
 
 def test_rescaled_channels_are_put_back(made: Home) -> None:
     suspect = rescaled(copy(made))
-    reading = read_suspect(made, "r1", ("weight",), suspect)
+    reading = OpenRelease.of(made, "r1").read(suspect, ("weight",))
     plain, back = (
         sigmas(made, "weight", values)[1]
         for values in (reading.readouts[0].values, reading.further[0].read().values)
@@ -197,7 +198,7 @@ def test_rescaled_channels_are_put_back(made: Home) -> None:
 
 def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Home) -> None:
     suspect = rescaled(copy(made))
-    reading = read_suspect(made, "r1", ("weight",), suspect)
+    reading = OpenRelease.of(made, "r1").read(suspect, ("weight",))
     case = trace(
         made.registry,
         made.custody,
@@ -213,7 +214,7 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Home) -> N
     policy = Policy(min_length=64, accept_weak_credentials=True, max_budget=Fraction(1, 10))
     found = judge(data, head=head, policy=policy, suspect=suspect)
     assert any("takes the release's shared model" in fact for fact in found.steps[4].unchecked)
-    original = release_folder(made, "r1").shared()
+    original = ReleaseFolder(path=made.release_folder("r1")).shared()
     found = judge(data, head=head, policy=policy, suspect=suspect, shared=original)
     assert any(
         "aligned by channels, 96 values of the suspect read again" in fact for fact in found.steps[4].checked
@@ -224,8 +225,8 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Home) -> N
 
 def test_a_judge_with_the_probes_reads_the_network_again(made: Home) -> None:
     """Feature and output readings of the suspect and of the shared model, by the probes on record."""
-    suspect, folder = copy(made), release_folder(made, "r1")
-    reading = read_suspect(made, "r1", ("feature", "output"), suspect, align=False)
+    suspect, folder = copy(made), ReleaseFolder(path=made.release_folder("r1"))
+    reading = OpenRelease.of(made, "r1").read(suspect, ("feature", "output"), align=False)
     case = trace(
         made.registry,
         made.custody,
@@ -244,7 +245,7 @@ def test_a_judge_with_the_probes_reads_the_network_again(made: Home) -> None:
         require_suspect=True,
         require_readout=True,
     )
-    probes = [open_model(each) for each in (folder.probes_path, folder.queries_path)]
+    probes = [open_model(folder.probes_path(each)) for each in ("feature", "output")]
 
     def judged(suspect: ModelState, **more: object) -> Judgement:
         return judge(
@@ -256,15 +257,14 @@ def test_a_judge_with_the_probes_reads_the_network_again(made: Home) -> None:
         )
 
     for shared in (None, folder.shared()):
-        found = judged(suspect, shared=shared, probes=probes, readers=network_readers)
+        found = judged(suspect, shared=shared, probes=probes)
         facts = " ".join(found.steps[4].checked)
         assert facts.count("values of the suspect read again") == len(named)
         assert ("values of the shared model read again" in facts) == (shared is not None)
-    for given in ({}, {"probes": probes}, {"readers": network_readers}):
-        with pytest.raises(EvidenceRejected, match="was not recomputed"):
-            judged(suspect, **given)
+    with pytest.raises(EvidenceRejected, match="was not recomputed"):
+        judged(suspect)
     with pytest.raises(EvidenceRejected, match=r"step 5.*probes given"):
-        judged(suspect, probes=[folder.shared()], readers=network_readers)
+        judged(suspect, probes=[folder.shared()])
 
 
 @pytest.mark.parametrize("carrier", ["feature", "output"])
@@ -287,56 +287,50 @@ def test_probes_on_record_that_are_no_images_are_refused(made: Home, carrier: st
             else []
         ),
     ):
-        wanted = Wanted(
-            carrier=carrier,
-            seed=bytes(32),
-            length=128,
-            layout=layout,
-            probes=ModelState.from_arrays(arrays),
-        )
+        asked = ModelState.from_arrays(arrays)
+        terms = terms_of(layout, seed=bytes(32), length=128, probes=asked)
         with pytest.raises(InputError):
-            network_readers(wanted)
+            reader_of(terms).project(copy(made))
 
 
 def test_a_student_of_another_shape_is_read_where_it_can_be(made: Home) -> None:
     student = ModelState.from_arrays(state_of(narrow(width=4)))
-    reading = read_suspect(made, "r1", ALL, student)
+    reading = OpenRelease.of(made, "r1").read(student, ALL)
     assert [each.carrier for each in reading.readouts] == ["output"]
     assert [each.alignment for each in reading.further] == ["ridge"]
     assert dict(reading.left).keys() == {"weight", "feature"}
     assert len(reading.further[0].read().values) == 64
     with pytest.raises(InputError):
-        read_suspect(made, "r1", ALL, student, strict=True)
+        OpenRelease.of(made, "r1").read(student, ALL, strict=True)
     with pytest.raises(InputError):
-        read_suspect(made, "r1", ("weight",), ModelState.from_arrays({"a": np.zeros(3)}), align=False)
+        OpenRelease.of(made, "r1").read(ModelState.from_arrays({"a": np.zeros(3)}), ("weight",), align=False)
 
 
 def test_a_suspect_is_read_from_its_scores_alone(made: Home) -> None:
-    reader = reader_of(made, "r1", "output")
-    scores = reader.scores(copy(made))  # type: ignore[union-attr]
-    reading = read_queried(made, "r1", scores)
+    reader = OpenRelease.of(made, "r1").reader("output")
+    scores = reader.project(copy(made)).reshape(128, 6)
+    reading = OpenRelease.of(made, "r1").read_answers(scores)
     assert np.array_equal(reading.readouts[0].values, reader.read(copy(made)))
     assert reading.further == ()
-    assert scores_reader_of(made, "r1").classes == 6
     with pytest.raises(InputError, match="128 probes and 6 classes"):
-        read_queried(made, "r1", scores[:100])
+        OpenRelease.of(made, "r1").read_answers(scores[:100])
     with pytest.raises(Refused):
-        read_queried(made, "r9", scores)
+        OpenRelease.of(made, "r9").read_answers(scores)
 
 
 @pytest.mark.parametrize("how", ["scores", "student"])
 def test_lost_evidence_is_made_again_by_the_plan_on_record(made: Home, tmp_path: Path, how: str) -> None:
     """Of scores alone, and of a student that has other layers: output as it is, features through a ridge."""
     student = ModelState.from_arrays(state_of(narrow(width=4)))
-    scores = reader_of(made, "r1", "output").scores(student)  # type: ignore[union-attr]
+    scores = OpenRelease.of(made, "r1").reader("output").scores(student)  # type: ignore[union-attr]
     save_model(tmp_path / "student.safetensors", student)
     np.savez(tmp_path / "scores.npz", scores=scores)
     if how == "scores":
         given, digest = ["--scores", str(tmp_path / "scores.npz")], scores_digest(scores)
-        reading = read_queried(made, "r1", scores)
+        reading = OpenRelease.of(made, "r1").read_answers(scores)
     else:
         given, digest = [str(tmp_path / "student.safetensors")], model_digest(student)
-        reading = read_suspect(made, "r1", ALL, student)
+        reading = OpenRelease.of(made, "r1").read(student, ALL)
     case = trace(
         made.registry,
         made.custody,
@@ -378,24 +372,26 @@ def test_probes_are_of_all_classes_alike_as_far_as_there_are_images() -> None:
 
 
 def test_probes_are_found_again_among_decoys(made: Home) -> None:
-    inputs, order = queries_of(made, "r1", decoys=70)
+    inputs, order = queries_of(OpenRelease.of(made, "r1"), decoys=70)
     assert inputs.shape == (4 * 198, 4, 32, 32)
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
-    probes = release_folder(made, "r1").queries(layout).probes
+    probes = ReleaseFolder(path=made.release_folder("r1")).queries(layout).probes
     assert np.array_equal(inputs[list(order.places)], in_views(probes))
     assert len({each.tobytes() for each in inputs}) == 4 * 198  # no decoy is a probe, or there twice
-    again, other = queries_of(made, "r1", decoys=70)
+    again, other = queries_of(OpenRelease.of(made, "r1"), decoys=70)
     assert other.places != order.places  # the order is drawn anew
     assert again.shape == inputs.shape
-    reader = reader_of(made, "r1", "output")
-    answers = class_scores(copy(made), inputs, reader.support)  # type: ignore[union-attr]
+    reader = OpenRelease.of(made, "r1").reader("output")
+    asked = reader.terms.probes or {}
+    support = Support(images=asked["support"], labels=asked["labels"])
+    answers = class_scores(copy(made), inputs, support)
     scores = picked(answers, Order.from_bytes(order.to_bytes()))
-    assert read_queried(made, "r1", scores).readouts[0].values == pytest.approx(
+    assert OpenRelease.of(made, "r1").read_answers(scores).readouts[0].values == pytest.approx(
         reader.read(copy(made)), abs=1e-4
     )
     with pytest.raises(InputError, match="192 images that are no probes"):
-        queries_of(made, "r1", decoys=193)
+        queries_of(OpenRelease.of(made, "r1"), decoys=193)
 
 
 def test_probabilities_become_logarithms() -> None:

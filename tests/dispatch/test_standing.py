@@ -7,12 +7,12 @@ import pytest
 
 from dispatch.small import SHAPES, model_file, operator
 from zktrace.cli.app import run
-from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
 from zktrace.errors import Refused
+from zktrace.marking.settings import CopySettings
 from zktrace.models import open_model, save_model
 from zktrace.registry.workspace import Home
+from zktrace.releases import make_release
 
 
 @pytest.fixture

@@ -12,18 +12,17 @@ pytest.importorskip("torch", reason="torch is not installed")
 from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
 from zktrace.codes import sums, symmetric, unpack
-from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
-from zktrace.dispatch.releases import Pool, reader_of, release_folder
-from zktrace.dispatch.trained import others
 from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.learning.configs import EpisodeShape, EpisodicConfig
 from zktrace.learning.states import state_of
+from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import gather
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, ReleaseFolder, make_release
 
 NAMES = ("alpha", "beta", "gamma")
 FEATURE = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
@@ -50,14 +49,14 @@ def place(folder: Path, carriers: tuple[str, ...], profile: str) -> Home:
 def agreement(made: Home, carrier: str, state: ModelState) -> list[float]:
     """How often the signs of a reading are the bits of each station's row."""
     code = made.code(carrier)
-    word = reader_of(made, "r1", carrier).read(state) > 0
+    word = OpenRelease.of(made, "r1").reader(carrier).read(state) > 0
     rows = unpack(code.rows(range(len(NAMES))), code.length)
     return [float(each) for each in (rows == word).mean(axis=1)]
 
 
 def test_informed_copies_of_both_carriers(tmp_path: Path) -> None:
     made = place(tmp_path, ("weight", "feature"), "informed")
-    settings = CopySettings(feature=FEATURE)
+    settings = CopySettings(marks={"feature": FEATURE})
     copies = list(dispatch(made, stations=NAMES[:2], settings=settings))
     for row, copy in enumerate(copies):
         state = open_model(copy.path)
@@ -66,20 +65,20 @@ def test_informed_copies_of_both_carriers(tmp_path: Path) -> None:
             found = agreement(made, carrier, state)
             assert found[row] >= least
             assert max(found[:row] + found[row + 1 :]) < 0.85
-    assert model_digest(release_folder(made, "r1").shared()) == model_digest(shared())
+    assert model_digest(ReleaseFolder(path=made.release_folder("r1")).shared()) == model_digest(shared())
 
 
 def test_the_weight_mark_is_the_same_with_and_without_a_feature_mark(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     made = place(tmp_path / "a", ("weight", "feature"), "informed")
-    (copy,) = dispatch(made, stations=["beta"], settings=CopySettings(feature=FEATURE))
-    values = reader_of(made, "r1", "weight").read(open_model(copy.path))
+    (copy,) = dispatch(made, stations=["beta"], settings=CopySettings(marks={"feature": FEATURE}))
+    values = OpenRelease.of(made, "r1").reader("weight").read(open_model(copy.path))
     assert np.abs(values) == pytest.approx(np.abs(values).mean(), rel=1e-3)
 
 
 def test_workers_make_the_copies_of_one_process(tmp_path: Path) -> None:
     made = place(tmp_path, ("feature",), "informed")
-    settings = CopySettings(feature={**FEATURE, "passes": 2})
+    settings = CopySettings(marks={"feature": {**FEATURE, "passes": 2}})
     who = NAMES[:2]
     one = {
         copy.station: copy.digest
@@ -115,7 +114,7 @@ def test_the_papers_copies_carry_their_rows_by_sign(
     state = open_model(copy.path)
     assert agreement(made, carrier, state)[1] > least
     code = made.code(carrier)
-    coefficients = symmetric(reader_of(made, "r1", carrier).read(state) > 0, code.biases)
+    coefficients = symmetric(OpenRelease.of(made, "r1").reader(carrier).read(state) > 0, code.biases)
     assert sums(code.rows(range(3)), coefficients).argmax() == 1
     assert made.registry.ledger().release("r1").layouts[0].reference == bytes(32)
 
@@ -161,13 +160,13 @@ def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="64 probes are needed, the proxy data has 40 images"):
         make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool(40))
     make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool())
-    folder = release_folder(made, "r1")
+    folder = ReleaseFolder(path=made.release_folder("r1"))
     assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
     assert {path.name for path in folder.path.iterdir()} > {"probes.safetensors", "proxy.safetensors"}
     with pytest.raises(InputError, match="no such setting"):
-        list(dispatch(made, settings=CopySettings(feature={"margins": 1.0})))
+        list(dispatch(made, settings=CopySettings(marks={"feature": {"margins": 1.0}})))
     with pytest.raises(InputError, match="passes of a mark is a whole number"):
-        list(dispatch(made, settings=CopySettings(output={"passes": 1.5})))
+        list(dispatch(made, settings=CopySettings(marks={"output": {"passes": 1.5}})))
     facts = folder.path / "proxy.json"
     good = facts.read_text()
     facts.write_text("{}")
@@ -181,14 +180,13 @@ def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> Non
     with pytest.raises(MalformedFile, match="not the probes"):
         list(dispatch(made))
     with pytest.raises(MalformedFile, match="not the probes"):
-        reader_of(made, "r1", "feature")
+        OpenRelease.of(made, "r1").reader("feature")
 
 
 def test_probes_are_not_kept_where_they_are() -> None:
-    images = task(30)[0]
-    found = others(images, images[5:15], least=10)
-    assert np.flatnonzero(found).tolist() == [*range(5), *range(15, 30)]
-    assert others(images, images[:25], least=10).all()
+    images, labels = task(30)
+    pool = Pool(images=images, labels=labels, episodes={}, note="")
+    assert np.flatnonzero(pool.others(images[5:15])).tolist() == [*range(5), *range(15, 30)]
 
 
 @pytest.mark.parametrize(

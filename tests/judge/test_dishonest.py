@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from readouts.making import weight_reader
 from tracing.small import LAYERS, Federation, federation, layout
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
@@ -16,11 +17,12 @@ from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.judge import Policy, judge
 from zktrace.judge.scoring import look, own_certificate
 from zktrace.models import ModelState, model_digest
+from zktrace.readouts.readout import Readout
 from zktrace.readouts.weight import WeightReader
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import DispatchRecord, InvestigationRecord, ReleaseRecord, VerdictRecord
-from zktrace.tracing import Case, Readout, trace
+from zktrace.tracing import Case, trace
 from zktrace.tracing.evidence import assemble
 
 EASY = Policy(min_length=64)
@@ -38,7 +40,7 @@ def model(seed: int) -> ModelState:
 
 
 def reader(own: Federation, release: str, reference: np.ndarray | None = None) -> WeightReader:
-    return WeightReader(
+    return weight_reader(
         seed=own.seed("weight", release),
         length=LENGTH,
         layers=LAYERS,

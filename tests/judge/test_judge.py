@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from judge.forge import export_of, head_of, places_of, records_of, sealed
+from readouts.making import weight_reader
 from tracing.small import LAYERS, Federation, federation, wild
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
@@ -17,7 +18,6 @@ from zktrace.evidence import Evidence, LookClaim, Naming, SeedOpening, Stage
 from zktrace.judge import STEPS, Judgement, Policy, judge
 from zktrace.judge.scoring import look
 from zktrace.models import ModelState, model_digest
-from zktrace.readouts.weight import WeightReader
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
@@ -142,7 +142,7 @@ def model(scale: float = 1.0, *, seed: int = 0) -> ModelState:
 
 def read(own: Federation, state: ModelState) -> np.ndarray:
     """A reading in which the weight carrier's values are really those of a model."""
-    return WeightReader(
+    return weight_reader(
         seed=own.seed("weight"),
         length=128,
         layers=LAYERS,

@@ -9,16 +9,18 @@ import pytest
 from numpy.typing import NDArray
 
 from judge.forge import places_of, records_of, sealed
+from readouts.making import output_reader
 from tracing.small import SUSPECT, Federation, federation
 from zktrace.carriers import Look, planned
 from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
 from zktrace.judge import Policy, judge
-from zktrace.readouts.scores import OutputReader, output_frames, scattered, scores_digest
+from zktrace.readouts.readout import Attempt, Readout
+from zktrace.readouts.scores import output_frames, scattered, scores_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import InvestigationRecord, Layout, ReleaseRecord
-from zktrace.tracing import Attempt, Case, Readout, trace
+from zktrace.tracing import Case, trace
 
 EASY = Policy(min_length=64)
 CLASSES, LENGTH = 4, 256
@@ -150,8 +152,8 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
     signs = scattered(2.0 * bits - 1, frames.shape[1])
     scores = reference + 0.2 * np.einsum("ji,jik->jk", signs, frames)
     scores = 3.0 * scores + 0.1 * rng.standard_normal(scores.shape) + np.arange(CLASSES)
-    reader = OutputReader(seed=seed, length=LENGTH, classes=CLASSES, reference=reference.reshape(-1))
-    readout = Readout(carrier="output", values=reader.read_scores(scores), reference=reader.reference)
+    reader = output_reader(seed=seed, length=LENGTH, classes=CLASSES, reference=reference.reshape(-1))
+    readout = Readout(carrier="output", values=reader.read_answers(scores), reference=reader.reference)
     case = trace(
         own.registry,
         own.custody,

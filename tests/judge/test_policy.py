@@ -77,9 +77,7 @@ def test_the_documentation_has_the_default_and_the_strictest_policy() -> None:
     page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text()
     default, strict = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert Policy.from_toml(default.encode()) == Policy()
-    assert [line.split(" =")[0] for line in default.splitlines()] == [
-        name for name, _ in Policy().rows()
-    ]
+    assert [line.split(" =")[0] for line in default.splitlines()] == [name for name, _ in Policy().rows()]
     found = dict(Policy.from_toml(strict.encode()).rows())
     assert {found[name] for name in found if name.startswith("require_")} == {"true"}
     assert {found[name] for name in found if name.startswith("accept_")} == {"false"}

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from judge.forge import relogged, the
 from tracing.small import Federation, federation
-from zktrace.errors import EvidenceRejected
+from zktrace.errors import EvidenceRejected, MissingExtra
 from zktrace.judge import Judgement, Policy, judge
-from zktrace.judge.readers import Project, Wanted, light_readers
 from zktrace.models import ModelState, model_digest
+from zktrace.readouts.features import FeatureReader
+from zktrace.readouts.reader import network_of
 from zktrace.registry.log import Head
 from zktrace.registry.records import InvestigationRecord, ReleaseRecord
 from zktrace.tracing import Case
@@ -28,9 +29,10 @@ def saying(values: Floats) -> ModelState:
     return ModelState.from_arrays({"said": values})
 
 
-def readers(wanted: Wanted) -> Project | None:
-    """A judge with a network: it needs the probes."""
-    return None if wanted.probes is None else (lambda arrays: np.asarray(arrays["said"]))
+@pytest.fixture(autouse=True)
+def network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network whose features of the probes read as it says."""
+    monkeypatch.setattr(FeatureReader, "project", lambda _reader, arrays: np.asarray(arrays["said"]))
 
 
 class Bench:
@@ -62,7 +64,7 @@ class Bench:
         return caught.value.step
 
 
-NETWORK = {"probes": [PROBES], "readers": readers}
+NETWORK = {"probes": [PROBES]}
 
 
 def test_an_invented_readout_is_refused_or_seen() -> None:
@@ -72,8 +74,6 @@ def test_an_invented_readout_is_refused_or_seen() -> None:
     found = bench.judged()
     assert any("feature: not recomputed" in fact for fact in found.unchecked)
     assert bench.step(OWN) == 8
-    assert bench.step(OWN, probes=[PROBES]) == 8  # torch is missing too
-    assert bench.step(OWN, readers=readers) == 8  # the probes are missing
     assert bench.step(**NETWORK) == 5
 
 
@@ -90,8 +90,8 @@ def test_a_readout_that_the_judge_makes_itself_is_enough() -> None:
 def test_probes_of_another_release_are_seen() -> None:
     bench = Bench(lambda values, reference: values + reference)
     other = ModelState.from_arrays({"probes": np.zeros((2, 1, 4, 4), np.float32)})
-    assert bench.step(probes=[other], readers=readers) == 5
-    assert bench.step(probes=[PROBES, other], readers=readers) == 5
+    assert bench.step(probes=[other]) == 5
+    assert bench.step(probes=[PROBES, other]) == 5
 
 
 @pytest.mark.parametrize(("off", "upheld"), [(3e-5, True), (3e-4, False)])
@@ -146,12 +146,14 @@ def test_an_aligned_feature_look_is_not_recomputed() -> None:
     assert caught.value.step == 8
 
 
-def test_the_light_core_reads_scales_alone() -> None:
-    release = federation(carriers=("weight", "feature", "output")).release
-    found = {
-        layout.carrier: light_readers(
-            Wanted(carrier=layout.carrier, seed=bytes(32), length=8, layout=layout, probes=PROBES)
-        )
-        for layout in release.layouts
-    }
-    assert [carrier for carrier, reader in found.items() if reader is not None] == ["weight"]
+def test_without_torch_probes_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the network is the real one
+    bench = Bench(lambda values, reference: values + reference)
+
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(f"No module named {name!r}", name="torch")
+
+    monkeypatch.setattr("zktrace.primitives.loading.importlib.import_module", missing)
+    with pytest.raises(MissingExtra, match="torch"):
+        network_of("feature")
+    assert bench.judged().named  # without probes nothing is asked of a network

@@ -9,13 +9,14 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from cli import hostile
 from learning.synthetic import narrow, task
+from readouts.making import feature_reader
 from zktrace.attacks.rewrite import LARGEST_STATE, permute
 from zktrace.errors import InputError, LimitExceeded
+from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.backbone import MAX_OUTPUTS, backbone_of
-from zktrace.marking.feature import MAX_FEATURES, FeatureReader, check_features
-from zktrace.marking.output import Support, class_scores
 from zktrace.models import open_model
 from zktrace.readouts.alignment import MAX_CHANNELS, align_scales
+from zktrace.readouts.reader import MAX_ANSWERS, check_answers
 
 
 def with_head(path: Path, outputs: int) -> Path:
@@ -31,15 +32,15 @@ def test_a_last_layer_of_too_many_outputs_is_refused(tmp_path: Path) -> None:
 
 def test_features_of_all_images_together_are_bounded(tmp_path: Path) -> None:
     images, _ = task(4, seed=1)
-    many = np.broadcast_to(images[:1], (MAX_FEATURES // MAX_OUTPUTS + 1, *images.shape[1:]))
+    many = np.broadcast_to(images[:1], (MAX_ANSWERS // MAX_OUTPUTS + 1, *images.shape[1:]))
     state = open_model(with_head(tmp_path / "m", MAX_OUTPUTS))
     support = Support(images=images[:2], labels=np.arange(2))
     with pytest.raises(LimitExceeded, match="32768 numbers an image"):
         class_scores(state, many, support)
-    reader = FeatureReader(seed=bytes(32), probes=images, profile="paper", dimension=MAX_OUTPUTS)
+    reader = feature_reader(seed=bytes(32), probes=images, profile="paper", dimension=MAX_OUTPUTS)
     with pytest.raises(LimitExceeded, match="of 513 images"):
         reader.features(state, many)
-    check_features(many, narrow())
+    check_answers(len(many), narrow().features)
 
 
 def test_integers_are_no_weights(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from learning.synthetic import narrow, same, task, taught
+from readouts.making import feature_reader
 from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
@@ -18,10 +19,11 @@ from zktrace.learning.aggregation import fedavg
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
-from zktrace.marking.feature import FeatureConfig, FeatureHinge, FeatureReader, FeatureWriter
+from zktrace.marking.feature import FeatureConfig, FeatureHinge, FeatureWriter
 from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Directions
+from zktrace.readouts.features import FeatureReader
 from zktrace.readouts.scales import gather, layer_sizes
 
 PROBES = 96
@@ -39,7 +41,9 @@ def images() -> np.ndarray:
 
 
 def reader(profile: Any = "informed", reference: Any = None) -> FeatureReader:
-    return FeatureReader(seed=SEED, probes=images()[:PROBES], profile=profile, reference=reference)
+    return feature_reader(
+        seed=SEED, probes=images()[:PROBES], dimension=64, profile=profile, reference=reference
+    )
 
 
 def informed() -> FeatureReader:
@@ -170,7 +174,7 @@ def test_suspects_of_another_kind_are_refused_with_a_reason(changes: dict[str, A
 
 
 def test_a_suspect_of_another_width_is_refused() -> None:
-    mine = FeatureReader(seed=SEED, probes=images()[:PROBES], profile="paper", dimension=64)
+    mine = feature_reader(seed=SEED, probes=images()[:PROBES], profile="paper", dimension=64)
     assert mine.read(shared()).tolist() == reader("paper").read(shared()).tolist()
     with pytest.raises(
         InputError, match=r"features of shape \(\d+, 32\), the release's are of shape \(\d+, 64\)"
@@ -186,7 +190,7 @@ def test_impossible_settings_are_errors() -> None:
         writer().write(np.zeros(5, np.uint8), rng=np.random.default_rng(0))
     for probes in (np.zeros((2, 3), np.float32), np.zeros((2, 4, 8, 8)), np.full((1, 4, 8, 8), np.nan, "f4")):
         with pytest.raises(InputError):
-            FeatureReader(seed=SEED, probes=probes, profile="paper")
+            feature_reader(seed=SEED, probes=probes, dimension=64, profile="paper").project(shared())
     with pytest.raises(InputError):
         FeatureHinge(np.eye(4), images()[:4], np.zeros(3, np.uint8), margin=1.0, batch_size=2, seed=0)
     with pytest.raises(InputError):

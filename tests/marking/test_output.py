@@ -11,22 +11,19 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from learning.synthetic import narrow, same, task, taught
+from readouts.making import feature_reader, output_reader
 from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
 from zktrace.learning.aggregation import fedavg
+from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
 from zktrace.learning.states import state_of
-from zktrace.marking.feature import FeatureConfig, FeatureReader, FeatureWriter
-from zktrace.marking.output import (
-    OutputConfig,
-    OutputModelReader,
-    OutputWriter,
-    Support,
-    class_scores,
-)
-from zktrace.readouts.scores import OutputReader
+from zktrace.marking.feature import FeatureConfig, FeatureWriter
+from zktrace.marking.output import OutputConfig, OutputWriter
+from zktrace.readouts.outputs import OutputReader
+from zktrace.readouts.reader import Terms
 from zktrace.readouts.views import in_views, mean_view
 
 PROBES, CLASSES = 160, 6
@@ -51,10 +48,13 @@ def support() -> Support:
 
 
 @cache
-def reader() -> OutputModelReader:
-    blank = OutputModelReader(seed=SEED, probes=images()[:PROBES], support=support())
-    reference = blank.scores(shared()).reshape(-1)
-    return OutputModelReader(seed=SEED, probes=images()[:PROBES], support=support(), reference=reference)
+def reader() -> OutputReader:
+    return blank(blank().project(shared()))
+
+
+def blank(reference: Any = None) -> OutputReader:
+    asked = {"probes": images()[:PROBES], "support": support().images, "labels": support().labels}
+    return output_reader(seed=SEED, length=PROBES, classes=CLASSES, probes=asked, reference=reference)
 
 
 @cache
@@ -62,7 +62,7 @@ def writer() -> OutputWriter:
     return OutputWriter(
         shared(),
         seed=SEED,
-        reference=reader().scores(shared()).reshape(-1),
+        reference=reader().project(shared()),
         probes=images()[:PROBES],
         support=support(),
         beside=images()[PROBES:],
@@ -92,11 +92,9 @@ def named(values: Any) -> set[int]:
 
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
-    for kind, wanted in (
-        (OutputModelReader, {"seed", "probes", "support", "reference", "build"}),
-        (OutputReader, {"seed", "length", "classes", "reference"}),
-    ):
-        assert set(inspect.signature(kind).parameters) == wanted
+    assert set(inspect.signature(OutputReader).parameters) == {"terms", "reference"}
+    taken = set(inspect.signature(Terms).parameters)
+    assert taken == {"carrier", "seed", "length", "profile", "dimension", "layers", "probes", "names"}
 
 
 def test_scores_are_minus_squared_distances_to_the_models_own_prototypes() -> None:
@@ -121,10 +119,10 @@ def test_a_copy_carries_its_word_and_keeps_everything_but_the_last_convolutions(
 def test_a_copy_is_named_and_nobody_else_from_its_scores_alone() -> None:
     reference = reader().reference
     assert reference is not None
-    light = OutputReader(seed=SEED, length=PROBES, classes=CLASSES, reference=reference)
+    light = output_reader(seed=SEED, length=PROBES, classes=CLASSES, reference=reference)
     for row in (0, 3):
         shown = class_scores(copy(row), in_views(images()[:PROBES]), support())
-        values = light.read_scores(mean_view(shown))
+        values = light.read_answers(mean_view(shown))
         assert np.array_equal(values, reader().read(copy(row)))
         assert named(values) == {row}
     assert named(reader().read(shared())) == set()
@@ -173,8 +171,8 @@ def test_feature_and_output_words_are_written_in_one_run() -> None:
     assert shares[-1] == 1.0
     assert shares == sorted(shares)
     assert named(reader().read(both)) == {2}
-    blank = FeatureReader(seed=b"f" * 32, probes=probes, profile="informed")
-    values = blank.project(both) - blank.project(shared())
+    own = feature_reader(seed=b"f" * 32, probes=probes, dimension=64)
+    values = own.project(both) - own.project(shared())
     assert ((values > 0) == other).mean() > 0.85
 
 
@@ -188,7 +186,7 @@ def test_what_cannot_be_written_or_read_is_refused() -> None:
     with pytest.raises(InputError, match="channels"):
         reader().read(state_of(narrow(channels=3)))
     with pytest.raises(InputError, match="own scores"):
-        OutputModelReader(seed=SEED, probes=images(), support=support()).read(shared())
+        blank().read(shared())
     for labels in ([0, 0, 0], [0, 2, 2], [1, 1, 2], [0, 1]):
         with pytest.raises(InputError):
             Support(images=images()[:3], labels=np.array(labels))

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from readouts.making import weight_reader
 from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
 from zktrace.errors import InputError
@@ -31,8 +32,8 @@ def writer(length: int = 128) -> WeightWriter:
 
 
 def reader(model: ModelState, length: int = 128) -> WeightReader:
-    blank = WeightReader(seed=SEED, length=length, layers=LAYERS, profile="informed")
-    return WeightReader(
+    blank = weight_reader(seed=SEED, length=length, layers=LAYERS, profile="informed")
+    return weight_reader(
         seed=SEED, length=length, layers=LAYERS, profile="informed", reference=blank.project(model)
     )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 pytest.importorskip("torch", reason="torch is not installed")
 
 from attacks.lived import apart, features, lived
+from readouts.making import weight_reader
 from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
 from zktrace.attacks.scales import batch_norms, noise_scales, prune_scales, quantise_all
@@ -21,7 +22,6 @@ from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState
 from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.scales import gather, layer_sizes
-from zktrace.readouts.weight import WeightReader
 
 State = dict[str, NDArray[Any]]
 SEED, LENGTH, OWNER = b"d" * 32, 256, 3
@@ -46,8 +46,8 @@ def copy(depth: int = 18) -> tuple[State, float]:
 def read(state: State, depth: int = 18) -> NDArray[np.float64]:
     model = shared(depth)
     layers = layer_sizes(model)
-    blank = WeightReader(seed=SEED, length=LENGTH, layers=layers, profile="informed")
-    reader = WeightReader(
+    blank = weight_reader(seed=SEED, length=LENGTH, layers=layers, profile="informed")
+    reader = weight_reader(
         seed=SEED, length=LENGTH, layers=layers, profile="informed", reference=blank.project(model)
     )
     return reader.read(state)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from models.forge import scarce_memory
+from readouts.making import output_reader, weight_reader
 from zktrace.errors import InputError, LimitExceeded
 from zktrace.models import ModelState, Tensor
 from zktrace.readouts import directions
 from zktrace.readouts.directions import BLOCK_BYTES, Directions
 from zktrace.readouts.identity import IdentityCodebook, read_component
 from zktrace.readouts.scales import MAX_LAYERS, MAX_SCALES, gather, layer_sizes
-from zktrace.readouts.scores import SCORES_LIMIT, OutputReader, check_scores
+from zktrace.readouts.scores import SCORES_LIMIT, check_scores
 from zktrace.readouts.suspects import plain
-from zktrace.readouts.weight import WeightReader
 
 
 def wide(size: int, layers: int = 1, dtype: str = "bfloat16") -> ModelState:
@@ -25,7 +25,7 @@ def wide(size: int, layers: int = 1, dtype: str = "bfloat16") -> ModelState:
 def test_too_many_scales_are_refused_from_their_shapes() -> None:
     """64 layers of a million numbers each: half a gigabyte, if they were turned into real numbers."""
     model = wide(1 << 20, layers=64)
-    reader = WeightReader(seed=bytes(32), length=16, layers=(8,), profile="paper")
+    reader = weight_reader(seed=bytes(32), length=16, layers=(8,), profile="paper")
     with scarce_memory(64 << 20):
         for read in (gather, layer_sizes, plain, reader.project):
             with pytest.raises(LimitExceeded, match=f"67108864 BatchNorm scales, at most {MAX_SCALES}"):
@@ -74,6 +74,6 @@ def test_scores_are_bounded_before_they_are_converted() -> None:
     with scarce_memory(64 << 20):
         with pytest.raises(LimitExceeded, match="scores, at most 16777216"):
             check_scores(many)
-        reader = OutputReader(seed=bytes(32), length=4, classes=3, reference=np.arange(12.0))
+        reader = output_reader(seed=bytes(32), length=4, classes=3, reference=np.arange(12.0))
         with pytest.raises(InputError, match="the release has 4 probes"):
-            reader.read_scores(np.broadcast_to(np.float16(1), (1 << 12, 1 << 12)))
+            reader.read_answers(np.broadcast_to(np.float16(1), (1 << 12, 1 << 12)))

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from readouts.making import output_reader
 from zktrace.errors import InputError, LimitExceeded, MalformedModel
 from zktrace.models import save_model
+from zktrace.readouts.outputs import OutputReader
 from zktrace.readouts.scores import (
-    OutputReader,
     check_scores,
     differences,
     gathered,
@@ -31,7 +32,7 @@ def matrix(seed: int) -> Floats:
 
 def reader(reference: Floats | None = None) -> OutputReader:
     given = matrix(0) if reference is None else reference
-    return OutputReader(seed=SEED, length=LENGTH, classes=CLASSES, reference=given.reshape(-1))
+    return output_reader(seed=SEED, length=LENGTH, classes=CLASSES, reference=given.reshape(-1))
 
 
 @pytest.mark.parametrize(("classes", "left_alone"), [(2, 0), (3, 1), (5, 1), (6, 2), (10, 3), (40, 3)])
@@ -115,7 +116,7 @@ def slow(scores: Floats, reference: Floats) -> list[float]:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_reading_is_the_formula(seed: int) -> None:
     scores = matrix(0) + 0.3 * matrix(seed + 1)
-    assert reader().read_scores(scores) == pytest.approx(slow(scores, matrix(0)), abs=1e-10)
+    assert reader().read_answers(scores) == pytest.approx(slow(scores, matrix(0)), abs=1e-10)
 
 
 def test_with_very_many_classes_one_slope_is_fitted() -> None:
@@ -138,31 +139,31 @@ def test_errors_that_classes_share_and_probes_that_are_off_do_not_hide_a_word() 
     mixing[:2, :2] = [[0.6, 0.4], [0.4, 0.6]]
     off = np.where(np.arange(length) % 3 == 0, 4.0, 1.0)[:, None]
     scores = reference @ mixing + 0.3 * marked + off * rng.standard_normal((length, classes))
-    read = OutputReader(seed=SEED, length=length, classes=classes, reference=reference.reshape(-1))
+    read = output_reader(seed=SEED, length=length, classes=classes, reference=reference.reshape(-1))
     plain = gathered(np.einsum("jik,jk->ji", frames, scores - reference))
-    agreement, before = (float(np.corrcoef(each, word)[0, 1]) for each in (read.read_scores(scores), plain))
+    agreement, before = (float(np.corrcoef(each, word)[0, 1]) for each in (read.read_answers(scores), plain))
     assert agreement > 1.3 * before > 0
 
 
 def test_the_reference_reads_nothing() -> None:
-    assert np.abs(reader().read_scores(matrix(0))).max() < 1e-12
+    assert np.abs(reader().read_answers(matrix(0))).max() < 1e-12
 
 
 def test_scale_offsets_and_constants_a_probe_do_not_matter() -> None:
     """Temperature, class bias, softmax: none of them is seen; a constant is invisible to a softmax."""
     scores = matrix(0) + 0.3 * matrix(1)
-    plain = reader().read_scores(scores)
+    plain = reader().read_answers(scores)
     other = -7.5 * scores + np.arange(CLASSES) + 100 * np.random.default_rng(3).standard_normal((LENGTH, 1))
-    assert reader().read_scores(other) == pytest.approx(plain, abs=1e-9)
+    assert reader().read_answers(other) == pytest.approx(plain, abs=1e-9)
     logarithms = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-    assert reader().read_scores(logarithms) == pytest.approx(plain, abs=1e-10)
+    assert reader().read_answers(logarithms) == pytest.approx(plain, abs=1e-10)
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 1.7e308])
 def test_huge_and_tiny_scores_are_read(scale: float) -> None:
     scores = matrix(0) + 0.3 * matrix(1)
     scores /= np.abs(scores).max()
-    assert reader().read_scores(scale * scores) == pytest.approx(reader().read_scores(scores), abs=1e-9)
+    assert reader().read_answers(scale * scores) == pytest.approx(reader().read_answers(scores), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_huge_and_tiny_scores_are_read(scale: float) -> None:
 )
 def test_what_is_no_matrix_of_scores_is_refused(bad: NDArray[np.generic]) -> None:
     with pytest.raises(InputError):
-        reader().read_scores(bad)
+        reader().read_answers(bad)
 
 
 @pytest.mark.filterwarnings("error")
@@ -192,9 +193,9 @@ def test_numbers_of_any_size_are_read_or_refused() -> None:
     for _ in range(400):
         shape = int(rng.integers(1, 30)), int(rng.integers(2, 9))
         reference, scores = wild(rng, shape), wild(rng, shape)
-        given = OutputReader(seed=SEED, length=shape[0], classes=shape[1], reference=reference.reshape(-1))
+        given = output_reader(seed=SEED, length=shape[0], classes=shape[1], reference=reference.reshape(-1))
         try:
-            values = given.read_scores(scores)
+            values = given.read_answers(scores)
         except InputError:
             continue
         assert np.isfinite(values).all()
@@ -213,12 +214,12 @@ def wild(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 @pytest.mark.parametrize("reference", [np.ones((LENGTH, CLASSES)), np.tile(np.arange(5.0), (LENGTH, 1))])
 def test_a_reference_that_says_nothing_is_refused(reference: Floats) -> None:
     with pytest.raises(InputError, match="all probes the same"):
-        reader(reference).read_scores(matrix(1))
+        reader(reference).read_answers(matrix(1))
 
 
 def test_a_reference_of_another_size_is_refused() -> None:
-    with pytest.raises(InputError, match="40 x 5"):
-        OutputReader(seed=SEED, length=LENGTH, classes=CLASSES, reference=np.zeros(LENGTH))
+    with pytest.raises(InputError, match="200 finite numbers"):
+        output_reader(seed=SEED, length=LENGTH, classes=CLASSES, reference=np.zeros(LENGTH))
 
 
 def test_the_digest_is_of_the_numbers_and_their_shape() -> None:

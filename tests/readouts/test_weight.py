@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from readouts.making import weight_reader
 from zktrace.errors import InputError
 from zktrace.models import ModelState, Tensor
 from zktrace.readouts.directions import Directions
+from zktrace.readouts.reader import Terms
 from zktrace.readouts.scales import gather
 from zktrace.readouts.suspects import common_prefix, layer_names, plain
 from zktrace.readouts.weight import WeightReader
@@ -30,12 +32,13 @@ def model(seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def reader(profile: Any = "informed", reference: np.ndarray | None = None) -> WeightReader:
-    return WeightReader(seed=b"s" * 32, length=16, layers=SIZES, profile=profile, reference=reference)
+    return weight_reader(seed=b"s" * 32, length=16, layers=SIZES, profile=profile, reference=reference)
 
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
-    taken = set(inspect.signature(WeightReader).parameters)
-    assert taken == {"seed", "length", "layers", "profile", "reference", "names"}
+    assert set(inspect.signature(WeightReader).parameters) == {"terms", "reference"}
+    taken = set(inspect.signature(Terms).parameters)
+    assert taken == {"carrier", "seed", "length", "profile", "dimension", "layers", "probes", "names"}
 
 
 def test_the_paper_reads_the_scales_as_they_are() -> None:
@@ -153,16 +156,16 @@ def test_layers_under_other_names_are_refused_because_their_order_would_be_a_gue
     for at, (name, size) in enumerate(sized.items()):
         arrays[f"{name}.weight"] = np.full(size, 1.0 + at) + np.arange(size) / 7
         arrays[f"{name}.running_var"] = np.ones(size)
-    mine = WeightReader(
+    mine = weight_reader(
         seed=b"s" * 32, length=16, layers=(12,) * 4, profile="paper", names=layer_names(arrays)
     )
-    assert mine.names == tuple(LAYERS)
+    assert mine.terms.names == tuple(LAYERS)
     known = mine.read({f"module.{name}": each for name, each in arrays.items()})
     assert known.tolist() == mine.read(arrays).tolist()
     renamed = {
         name.replace("bn1", "zz", 1) if name[0] == "b" else name: each for name, each in arrays.items()
     }
-    blind = WeightReader(seed=b"s" * 32, length=16, layers=(12,) * 4, profile="paper")
+    blind = weight_reader(seed=b"s" * 32, length=16, layers=(12,) * 4, profile="paper")
     assert blind.read(renamed).tolist() != known.tolist()  # read, and read wrongly
     with pytest.raises(InputError, match=r"'zz' instead of 'bn1'.*rename the suspect's to fit"):
         mine.read(renamed)

@@ -37,23 +37,21 @@ from zktrace.credentials import (
     by_name,
     prove,
 )
-from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.making import make_release
-from zktrace.dispatch.queries import picked, queries_of
-from zktrace.dispatch.reading import Reading, read_queried, read_suspect
-from zktrace.dispatch.releases import Pool, layout_of, release_folder
 from zktrace.federation.flower.runfile import write_run_file
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec
 from zktrace.federation.workers import worker_engine
+from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.configs import EpisodicConfig, PretrainConfig
 from zktrace.learning.presets import load_preset
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain
-from zktrace.marking.output import Support, class_scores
+from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.readouts.readout import Reading, Readout
+from zktrace.readouts.samples import Pool
 from zktrace.readouts.scores import scores_digest
 from zktrace.registry.custody import CodeShape, Custody
 from zktrace.registry.enrolling import enrol
@@ -63,7 +61,9 @@ from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request, offer_text
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.registry.workspace import Home
-from zktrace.tracing import Case, Readout, trace
+from zktrace.releases import OpenRelease, ReleaseFolder, make_release
+from zktrace.releases.queries import picked, queries_of
+from zktrace.tracing import Case, trace
 
 HERE = Path(__file__).parent
 OUT = HERE / "unreleased"
@@ -123,7 +123,7 @@ def light(out: Path) -> None:
     copies = {each.station: open_model(each.path) for each in dispatch(home)}
     home.registry.add(RevocationRecord(station="bravo", reason="it left"))
     write(out.parent / "heads" / "before.txt", f"{home.registry.head().to_text()}\n")
-    shared = release_folder(home, "r1").shared()
+    shared = ReleaseFolder(path=home.release_folder("r1")).shared()
     suspects = out.parent / "suspects"
     save_model(made(suspects) / "alpha.safetensors", copies["alpha"])
     opposite = {name: 2 * shared[name] - copies["carol"][name] for name in shared}
@@ -136,7 +136,7 @@ def light(out: Path) -> None:
     save_model(suspects / "unmarked.safetensors", noisy)
     for stem in ("alpha", "opposite", "unmarked"):
         suspect = open_model(suspects / f"{stem}.safetensors")
-        reading = read_suspect(home, "r1", ("weight",), suspect)
+        reading = OpenRelease.of(home, "r1").read(suspect, ("weight",))
         case = investigated(home, model_digest(suspect), reading, budget=Fraction(1, 1000))
         keep(out.parent, case, f"weight-{stem}")
     registry(out.parent / "registry", home)
@@ -181,20 +181,23 @@ def full(out: Path) -> None:
         )
     mark = {"passes": 40, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 1e-3}
     settings = CopySettings(
-        feature=mark, output=mark | {"passes": 120, "margin": 0.7, "companion": 6.0, "keep": 1.0}
+        marks={
+            "feature": mark,
+            "output": mark | {"passes": 120, "margin": 0.7, "companion": 6.0, "keep": 1.0},
+        }
     )
     list(dispatch(home, stations=["bravo"], settings=settings, read_back=False))
     copy, budget = open_model(home.copy_path("r1", "bravo")), Fraction(1, 10)
     for carrier in ("feature", "output"):
-        reading = read_suspect(home, "r1", (carrier,), copy, align=False)
+        reading = OpenRelease.of(home, "r1").read(copy, (carrier,), align=False)
         case = investigated(home, model_digest(copy), reading, budget=budget)
         keep(out.parent, case, f"{carrier}-copy")
     disguised = rescaled(copy)
-    reading = read_suspect(home, "r1", ("weight",), disguised)
+    reading = OpenRelease.of(home, "r1").read(disguised, ("weight",))
     case = investigated(home, model_digest(disguised), reading, budget=budget)
     keep(out.parent, case, "weight-rescaled")
     queried(out.parent, home, copy, budget)
-    reading = read_suspect(home, "r1", ("weight",), copy, align=False)
+    reading = OpenRelease.of(home, "r1").read(copy, ("weight",), align=False)
     case = investigated(home, model_digest(copy), reading, budget=Fraction(0))
     keep(out.parent, case, "weight-uncertified")
 
@@ -213,15 +216,17 @@ def rescaled(state: ModelState) -> ModelState:
 
 def queried(out: Path, home: Home, copy: ModelState, budget: Fraction) -> None:
     """The copy behind a wall: queries among decoys, their secret order, and scores picked out of answers."""
-    inputs, order = queries_of(home, "r1", decoys=4)
-    queries = release_folder(home, "r1").queries(layout_of(home, "r1", "output"))
-    support = Support(images=queries.support, labels=queries.labels)
+    inputs, order = queries_of(OpenRelease.of(home, "r1"), decoys=4)
+    asked = OpenRelease.of(home, "r1").terms("output").probes or {}
+    support = Support(images=asked["support"], labels=asked["labels"])
     answers = class_scores(copy, inputs, support)
     write(out / "queries" / "order.json", order.to_bytes())
     save_model(out / "queries" / "answers.safetensors", {"scores": answers})
     scores = picked(answers, order)
     np.savez(out / "queries" / "scores.npz", scores=scores)
-    case = investigated(home, scores_digest(scores), read_queried(home, "r1", scores), budget=budget)
+    case = investigated(
+        home, scores_digest(scores), OpenRelease.of(home, "r1").read_answers(scores), budget=budget
+    )
     keep(out, case, "output-scores")
 
 

@@ -35,6 +35,8 @@ from zktrace.registry.log import Extension, Head, ProvenEntry
 from zktrace.registry.records import KINDS, EnrolmentRecord
 from zktrace.registry.requests import Request, read_offer
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, ReleaseFolder
+from zktrace.releases.queries import Order, picked
 from zktrace.report.training import read_run
 
 HERE = Path(__file__).parent
@@ -293,9 +295,7 @@ def test_evidence_is_upheld_with_all_a_judge_can_have(stem: str) -> None:
 
 def test_evidence_under_an_older_head_takes_its_consistency_proof() -> None:
     proof = Extension.from_bytes((SAMPLES / "registry" / "since-weight-alpha.json").read_bytes())
-    found = judge(
-        evidence_of("weight-alpha"), head=head_of("light"), policy=Policy(), extensions=[proof]
-    )
+    found = judge(evidence_of("weight-alpha"), head=head_of("light"), policy=Policy(), extensions=[proof])
     assert found.named == ("alpha",)
 
 
@@ -308,7 +308,6 @@ def test_scores_of_a_queried_suspect() -> None:
 @pytest.mark.parametrize("carrier", ["feature", "output"])
 def test_a_network_is_read_again_by_a_judge(carrier: str) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    from zktrace.dispatch.judging import network_readers
 
     release = FULL / "releases" / "r1"
     found = judge(
@@ -318,7 +317,6 @@ def test_a_network_is_read_again_by_a_judge(carrier: str) -> None:
         suspect=open_model(FULL / "copies" / "r1" / "bravo.safetensors"),
         shared=open_model(release / "shared.safetensors"),
         probes=[open_model(release / f"{name}.safetensors") for name in ("probes", "queries")],
-        readers=network_readers,
     )
     assert found.named == ("bravo",)
 
@@ -329,9 +327,8 @@ def test_a_network_is_read_again_by_a_judge(carrier: str) -> None:
 @pytest.mark.parametrize("workspace", [LIGHT, FULL], ids=["light", "full"])
 def test_release_and_copies_are_those_on_record(workspace: Path, tmp_path: Path) -> None:
     home = copied(workspace, tmp_path)
-    from zktrace.dispatch.releases import release_folder
 
-    folder, ledger = release_folder(home, "r1"), home.registry.ledger()
+    folder, ledger = ReleaseFolder(path=home.release_folder("r1")), home.registry.ledger()
     record = ledger.release("r1")
     assert model_digest(folder.shared()) == record.model
     for layout in record.layouts:
@@ -363,12 +360,11 @@ def test_a_copy_carries_its_rows(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     home = copied(FULL, tmp_path)
     from zktrace.codes import soft, sums
-    from zktrace.dispatch.releases import reader_of
 
     copy = open_model(home.copy_path("r1", "bravo"))
     for carrier in ("weight", "feature", "output"):
         code = home.code(carrier)
-        found = soft(reader_of(home, "r1", carrier).read(copy), code.biases)
+        found = soft(OpenRelease.of(home, "r1").reader(carrier).read(copy), code.biases)
         scores = found.scores_float(sums(code.rows(range(3)), found)) / np.sqrt(code.length)
         assert scores.argmax() == 1
         assert scores[1] > 3
@@ -383,7 +379,6 @@ def test_the_cache_of_rows(home: Home) -> None:
 
 
 def test_an_order_finds_the_probes_among_the_answers() -> None:
-    from zktrace.dispatch.queries import Order, picked
 
     data = (SAMPLES / "queries" / "order.json").read_bytes()
     order = Order.from_bytes(data)

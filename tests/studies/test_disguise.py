@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from zktrace.dispatch.copies import CopySettings
 from zktrace.errors import InputError
 from zktrace.learning.presets import Preset, load_preset
+from zktrace.marking.settings import CopySettings
 from zktrace.models import open_model
 from zktrace.registry.custody import CodeShape
 from zktrace.studies.disguise import perform
@@ -43,7 +43,11 @@ def tiny() -> Preset:
 
 def places(work: Path, *profiles: str) -> list[Ground]:
     marks = CopySettings(
-        episodes=2, feature={"passes": 2, "batch_size": 32}, output={"passes": 2, "batch_size": 32}
+        episodes=2,
+        marks={
+            "feature": {"passes": 2, "batch_size": 32},
+            "output": {"passes": 2, "batch_size": 32},
+        },
     )
     federations = [FederationTrial(preset=tiny(), seed=seed) for seed in (5, 6)]
     return grounds(federations, profiles, marks, work=work, cifar10=None, cache=None)

@@ -18,17 +18,18 @@ from zktrace.attacks.scales import batch_norms, noise_scales
 from zktrace.certificates import adjudicate
 from zktrace.cli.app import run
 from zktrace.codes import Code, CodeKey, unpack
-from zktrace.dispatch.releases import Pool
 from zktrace.errors import InputError
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
 from zktrace.models import open_model, save_model
+from zktrace.readouts.readout import Attempt, Readout
+from zktrace.readouts.samples import Pool
 from zktrace.studies.binomial import greatest, interval
 from zktrace.studies.innocents import Desk, InnocentsTrial, Tally, cases, perform
 from zktrace.studies.leaks import LEAKS, CoalitionMark, Leak
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.tables import innocents_table
-from zktrace.tracing import Attempt, Case, Readout
+from zktrace.tracing import Case
 
 LENGTH = 40
 LONG = 96

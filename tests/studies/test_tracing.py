@@ -8,6 +8,7 @@ import pytest
 
 from support import seeded
 from zktrace.learning.presets import load_preset
+from zktrace.marking.settings import CopySettings
 from zktrace.studies.rows import Rows
 from zktrace.studies.tables import federation_table, tracing_table
 
@@ -26,7 +27,6 @@ def test_coalitions_are_everybody_all_pairs_and_different_larger_ones() -> None:
 
 
 def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
-    from zktrace.dispatch.copies import CopySettings
     from zktrace.federation.spec import RunSpec, build_model
     from zktrace.learning.states import state_of
     from zktrace.models import save_model

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from support import seeded
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.credentials import PublicKey, SecretKey
+from zktrace.readouts.readout import Readout
 from zktrace.registry.custody import CodeShape, Custody
 from zktrace.registry.enrolling import enrolment
 from zktrace.registry.readouts import readout_digest
@@ -20,7 +21,7 @@ from zktrace.registry.records import PLACE, Layout, ReleaseRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 from zktrace.registry.stores.memory import MemoryStore
-from zktrace.tracing import Case, Readout, trace
+from zktrace.tracing import Case, trace
 
 Floats = NDArray[np.float64]
 LAYERS = (24, 40)

@@ -20,9 +20,9 @@ from zktrace.certificates import adjudicate
 from zktrace.certificates.adjudicate import Rule, Verdict
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.evidence.findings import CERTIFIED
+from zktrace.readouts.readout import Attempt, Readout
 from zktrace.registry.records import VerdictRecord
-from zktrace.tracing import Attempt, Case, trace
-from zktrace.readouts.readout import Readout
+from zktrace.tracing import Case, trace
 from zktrace.tracing.score import score
 
 Floats = NDArray[np.float64]

@@ -10,9 +10,10 @@ from tracing.small import SUSPECT, Federation, federation
 from zktrace.carriers import ALIGNMENTS, Look, planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, MalformedFile
+from zktrace.readouts.readout import Attempt, Readout
 from zktrace.registry.records import InvestigationRecord
 from zktrace.report.words import explain
-from zktrace.tracing import Attempt, Case, Readout, trace
+from zktrace.tracing import Case, trace
 
 BUDGET = Fraction(1, 1000)
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from readouts.making import weight_reader
 from tracing.small import SUSPECT, Federation, add_station, federation, wild
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import InputError, Refused
 from zktrace.readouts.identity import IdentityCodebook
+from zktrace.readouts.readout import Readout
 from zktrace.readouts.scales import centred
-from zktrace.readouts.weight import WeightReader
 from zktrace.registry.records import InvestigationRecord, RevocationRecord, VerdictRecord
 from zktrace.report.words import explain, quoted, stage_bound
-from zktrace.tracing import Readout
 from zktrace.tracing import protocol as tracing_module
 
 
@@ -188,7 +188,7 @@ def test_a_copied_public_mark_frames_nobody(profile: str, victim: int) -> None:
     shared = 1 + 0.05 * np.random.default_rng(victim).standard_normal(sum(layers))
     framed = _state(shared + change, layers)
     assert (book.extract(framed)[victim] == word).all()
-    blank = WeightReader(
+    blank = weight_reader(
         seed=own.seed("weight"),
         length=256,
         layers=layers,

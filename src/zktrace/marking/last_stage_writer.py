@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from zktrace.carriers import carrier
 from zktrace.errors import InputError
-from zktrace.learning.threads import single_threaded
 from zktrace.learning.answers import Support
+from zktrace.learning.threads import single_threaded
 from zktrace.marking.copies import copy_rng, merged
 from zktrace.marking.feature import FeatureConfig, FeatureWriter
 from zktrace.marking.output import OutputConfig, OutputWriter
@@ -36,7 +36,9 @@ class LastStageWriter(Writer):
             raise InputError("this release was made without proxy data, copies cannot be trained")
         self._feature: tuple[str, FeatureWriter] | None = None
         self._output: tuple[str, OutputWriter] | None = None
-        configs = {name: mark_config(name, job.settings) for name in carriers}
+        wanted = (*carriers, *job.settings.marks)  # a wrong setting is told whether it is heeded or not
+        known = {name: mark_config(name, job.settings) for name in wanted}
+        configs = {name: known[name] for name in carriers}
         least = max(each.beside for each in configs.values())
         beside = _beside(job, carriers, job.pool, least=least)
         with single_threaded():

@@ -8,11 +8,11 @@ import numpy as np
 
 from zktrace.carriers import carrier
 from zktrace.errors import InputError
-from zktrace.learning.threads import single_threaded
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
+from zktrace.learning.threads import single_threaded
 from zktrace.learning.training import Penalty, train_episodes
 from zktrace.marking.copies import copy_rng, merged
 from zktrace.marking.feature import FeatureHinge

@@ -113,6 +113,10 @@ class Reader(ABC):
         """The projections of a suspect that was only asked."""
         raise InputError(f"{self.terms.carrier}: is read from a model, not from answers")
 
+    def read_answers(self, scores: NDArray[Any]) -> Floats:
+        """The readout of such a one."""
+        return self.readout(self.answered(scores), self.reference)
+
     @property
     def projections(self) -> int:
         """How many numbers a model says."""

@@ -163,7 +163,7 @@ class OpenRelease:
             ),
             self.folder.reference(layout),
         )
-        values = reader.readout(reader.answered(scores), reader.reference)
+        values = reader.read_answers(scores)
         return Reading(readouts=(Readout(carrier=name, values=values, reference=reader.reference),))
 
     @property
