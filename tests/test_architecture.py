@@ -23,7 +23,7 @@ LIGHT = (
     "registry",
     "evidence",
     "tracing",
-    "judge",
+    "court",
 )
 TORCH_SIDE = ("learning", "marking", "federation", "dispatch", "attacks", "baselines", "studies")
 FACES = ("report", "service", "cli")
@@ -33,7 +33,7 @@ ORDER = LIGHT + TORCH_SIDE + FACES
 ONLY = {
     "attacks": {"errors", "learning"},
     "readouts": {"errors", "primitives", "carriers", "models"},
-    "judge": {
+    "court": {
         "errors",
         "primitives",
         "derivation",

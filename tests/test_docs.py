@@ -119,7 +119,7 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
 
 
 def test_the_policies_for_a_judge_are_the_default_and_one_that_asks_for_everything() -> None:
-    from zktrace.judge.policy import Policy
+    from zktrace.court.policy import Policy
 
     usual, strict = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "judging.md").read_text(), re.DOTALL)
     assert Policy.from_toml(usual.encode()) == Policy()

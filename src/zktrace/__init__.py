@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from zktrace.front.credential import Credential
     from zktrace.front.judging import judge
     from zktrace.front.workspace import MarkedCopy, Workspace
-    from zktrace.judge.judgement import Judgement
-    from zktrace.judge.policy import Policy
+    from zktrace.court.judgement import Judgement
+    from zktrace.court.policy import Policy
     from zktrace.marking.settings import CopySettings
     from zktrace.readouts.samples import Pool
 
@@ -47,9 +47,9 @@ _PLACES: Final = {
     "Credential": "zktrace.front.credential",
     "Error": "zktrace.errors",
     "Evidence": "zktrace.evidence",
-    "Judgement": "zktrace.judge.judgement",
+    "Judgement": "zktrace.court.judgement",
     "MarkedCopy": "zktrace.front.workspace",
-    "Policy": "zktrace.judge.policy",
+    "Policy": "zktrace.court.policy",
     "Pool": "zktrace.readouts.samples",
     "TracedCase": "zktrace.front.case",
     "Workspace": "zktrace.front.workspace",

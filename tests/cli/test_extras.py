@@ -183,7 +183,7 @@ class Blocked:
         if name.split(".")[0] in {"sqlalchemy", "torch", "flwr", "sklearn", "scipy", "PIL", "psycopg"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Blocked())
-import zktrace.judge, zktrace.evidence, zktrace.tracing, zktrace.credentials, zktrace.registry.workspace
+import zktrace.court, zktrace.evidence, zktrace.tracing, zktrace.credentials, zktrace.registry.workspace
 import zktrace.registry.export, zktrace.cli.trace, zktrace.cli.credential, zktrace.cli.bounds
 from zktrace.cli.app import run
 assert run(["model", "show", "model.safetensors"]) == 0

@@ -421,7 +421,7 @@ def test_tracing_weights_and_judging_them_need_no_torch(here: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    loaded = "import sys; import zktrace.judge; print(*sys.modules)"
+    loaded = "import sys; import zktrace.court; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     ).stdout

@@ -18,7 +18,7 @@ from zktrace.codes import soft, sums
 from zktrace.derivation.streams import Stream
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
-from zktrace.judge import Judgement, Policy, judge
+from zktrace.court import Judgement, Policy, judge
 from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of

@@ -26,7 +26,7 @@ from zktrace.credentials import (
 from zktrace.derivation.key import CodeKey
 from zktrace.errors import InvalidProof
 from zktrace.evidence import Evidence
-from zktrace.judge import Policy, judge
+from zktrace.court import Policy, judge
 from zktrace.models import model_digest, open_model
 from zktrace.readouts.runs import RunFacts
 from zktrace.readouts.scores import read_matrix

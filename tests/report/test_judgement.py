@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from zktrace.errors import EvidenceRejected
-from zktrace.judge import STEPS, Judgement, Policy, Step, Total
+from zktrace.court import STEPS, Judgement, Policy, Step, Total
 from zktrace.report.judgement import NOTHING_LEFT, Hearing, judgement_html
 
 HOSTILE = "<script>alert(1)</script>"

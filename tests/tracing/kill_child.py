@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tracing.small import Federation, federation
 from zktrace.evidence import Evidence
-from zktrace.judge import Policy, judge
+from zktrace.court import Policy, judge
 from zktrace.primitives.files import write_atomic
 from zktrace.registry.registry import Registry, Source
 from zktrace.registry.stores.sql import SqlStore

@@ -14,7 +14,7 @@ from zktrace.cli.terminal import tell
 from zktrace.errors import CannotTell, EvidenceRejected, Refused
 
 if TYPE_CHECKING:
-    from zktrace.judge import Judgement, Minutes, Policy
+    from zktrace.court import Judgement, Minutes, Policy
     from zktrace.registry.log import Extension, Head
 
 
@@ -69,7 +69,7 @@ def judge(
     Exit 0: upheld, 1: rejected, 2: unreadable, or what was given decides neither way.
     """
     from zktrace.front.judging import judge as examine
-    from zktrace.judge import Minutes, Policy
+    from zktrace.court import Minutes, Policy
     from zktrace.registry.log import Head
 
     if page is not None:

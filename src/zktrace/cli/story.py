@@ -36,8 +36,8 @@ from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec, build_model, load_data
 from zktrace.federation.workers import single_threaded, worker_engine
-from zktrace.judge import judge
-from zktrace.judge.judgement import STEPS
+from zktrace.court import judge
+from zktrace.court.judgement import STEPS
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain

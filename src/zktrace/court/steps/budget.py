@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from zktrace.certificates.adjudicate import Verdict
-from zktrace.judge.bench import Bench
+from zktrace.court.bench import Bench
 
 
 def check_policy(bench: Bench) -> None:

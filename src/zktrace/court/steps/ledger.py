@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from zktrace.judge.bench import Bench
-from zktrace.judge.judgement import Total
+from zktrace.court.bench import Bench
+from zktrace.court.judgement import Total
 from zktrace.registry.ledger import Ledger, check_name, look_alike
 from zktrace.registry.records import Entry
 

@@ -2,8 +2,8 @@
 
 from zktrace.carriers import CARRIERS, IDENTITY
 from zktrace.evidence import CarrierOpening
-from zktrace.judge.bench import Bench
-from zktrace.judge.steps.ledger import check_ledger, check_names
+from zktrace.court.bench import Bench
+from zktrace.court.steps.ledger import check_ledger, check_names
 from zktrace.registry.records import PLACE, RELEASE, RULE_OF
 
 

@@ -1,12 +1,12 @@
 """Re-checks evidence against a head of the log and a policy. Trusts no number that it can recompute.
 
-from zktrace.judge import judge
+from zktrace.court import judge
 
 judge(Path("case.zkt.json").read_bytes(), head=head)   # a Judgement, or EvidenceRejected with its step
 """
 
-from zktrace.judge.judgement import STEPS, Judgement, Minutes, Step, Total
-from zktrace.judge.policy import Policy
-from zktrace.judge.protocol import judge
+from zktrace.court.judgement import STEPS, Judgement, Minutes, Step, Total
+from zktrace.court.policy import Policy
+from zktrace.court.protocol import judge
 
 __all__ = ["STEPS", "Judgement", "Minutes", "Policy", "Step", "Total", "judge"]

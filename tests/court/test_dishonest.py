@@ -14,8 +14,8 @@ from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import unpack
 from zktrace.errors import EvidenceRejected
 from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
-from zktrace.judge import Policy, judge
-from zktrace.judge.scoring import look, own_certificate
+from zktrace.court import Policy, judge
+from zktrace.court.scoring import look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.readout import Readout
 from zktrace.readouts.weight import WeightReader

@@ -2,7 +2,7 @@
 
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.evidence.findings import CERTIFIED
-from zktrace.judge.bench import Bench
+from zktrace.court.bench import Bench
 
 
 def check_verdict(bench: Bench) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from zktrace.errors import CannotTell
 from zktrace.evidence import Evidence
-from zktrace.judge.dossier import Dossier
-from zktrace.judge.judgement import Minutes
+from zktrace.court.dossier import Dossier
+from zktrace.court.judgement import Minutes
 from zktrace.primitives import merkle
 from zktrace.registry.log import Extension, Head, Inclusion
 

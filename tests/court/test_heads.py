@@ -6,7 +6,7 @@ import pytest
 
 from tracing.small import Federation, federation
 from zktrace.errors import CannotTell, EvidenceRejected
-from zktrace.judge import Policy, judge
+from zktrace.court import Policy, judge
 from zktrace.primitives import merkle
 from zktrace.registry.log import Extension, Head
 from zktrace.tracing import Case

@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from judge.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
-from judge.test_looks import queried
-from judge.test_readers import NETWORK, PROBES, Bench, readers, saying
+from court.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
+from court.test_looks import queried
+from court.test_readers import NETWORK, PROBES, Bench, readers, saying
 from tracing.small import Federation, federation
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft
 from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
 from zktrace.evidence import Evidence, Findings, LookClaim, Naming, SeedOpening, Stage
-from zktrace.judge import STEPS, Policy, judge
-from zktrace.judge.scoring import StageScore, look, own_certificate
+from zktrace.court import STEPS, Policy, judge
+from zktrace.court.scoring import StageScore, look, own_certificate
 from zktrace.models import ModelState, model_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest

@@ -8,7 +8,7 @@ import pytest
 
 from tracing.small import Federation, federation
 from zktrace.errors import EvidenceRejected
-from zktrace.judge import Policy, judge
+from zktrace.court import Policy, judge
 from zktrace.registry.log import Head
 from zktrace.registry.records import DispatchRecord
 from zktrace.tracing import Case

@@ -6,8 +6,8 @@ import numpy as np
 
 from zktrace.evidence import Stage
 from zktrace.evidence.figures import down
-from zktrace.judge.bench import Bench
-from zktrace.judge.scoring import StageScore, look
+from zktrace.court.bench import Bench
+from zktrace.court.scoring import StageScore, look
 from zktrace.primitives.gf2 import Bits
 from zktrace.readouts.directions import Floats
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from judge.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
+from court.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
 from tracing.small import Federation, federation, public_key
 from zktrace.errors import EvidenceRejected
-from zktrace.judge import Policy, judge
+from zktrace.court import Policy, judge
 from zktrace.registry.log import Head
 from zktrace.registry.records import EnrolmentRecord, ReleaseRecord, VerdictRecord
 from zktrace.tracing import Case

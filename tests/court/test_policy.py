@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zktrace.errors import InputError
-from zktrace.judge import Policy
+from zktrace.court import Policy
 
 
 def test_what_a_file_does_not_say_is_the_default() -> None:

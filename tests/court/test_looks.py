@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from judge.forge import places_of, records_of, sealed
+from court.forge import places_of, records_of, sealed
 from readouts.making import output_reader
 from tracing.small import SUSPECT, Federation, federation
 from zktrace.carriers import Look, planned
 from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
-from zktrace.judge import Policy, judge
+from zktrace.court import Policy, judge
 from zktrace.readouts.readout import Attempt, Readout
 from zktrace.readouts.scores import output_frames, scattered, scores_digest
 from zktrace.registry.log import Head

@@ -32,18 +32,18 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from zktrace.evidence import Evidence
-from zktrace.judge.bench import Bench, Suspect
-from zktrace.judge.dossier import open_dossier
-from zktrace.judge.judgement import Judgement, Minutes
-from zktrace.judge.policy import Policy
-from zktrace.judge.steps.budget import check_policy
-from zktrace.judge.steps.certificates import check_certificates
-from zktrace.judge.steps.head import Heads, check_before, check_head
-from zktrace.judge.steps.openings import check_openings
-from zktrace.judge.steps.readouts import check_readouts
-from zktrace.judge.steps.scores import check_scores
-from zktrace.judge.steps.setup import check_setup
-from zktrace.judge.steps.verdict import check_verdict
+from zktrace.court.bench import Bench, Suspect
+from zktrace.court.dossier import open_dossier
+from zktrace.court.judgement import Judgement, Minutes
+from zktrace.court.policy import Policy
+from zktrace.court.steps.budget import check_policy
+from zktrace.court.steps.certificates import check_certificates
+from zktrace.court.steps.head import Heads, check_before, check_head
+from zktrace.court.steps.openings import check_openings
+from zktrace.court.steps.readouts import check_readouts
+from zktrace.court.steps.scores import check_scores
+from zktrace.court.steps.setup import check_setup
+from zktrace.court.steps.verdict import check_verdict
 from zktrace.models import ModelState
 from zktrace.registry.log import Extension, Head
 

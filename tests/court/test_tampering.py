@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from judge.test_looks import disguised, queried
+from court.test_looks import disguised, queried
 from tracing.small import Federation, federation
 from zktrace.errors import CannotTell, Error, EvidenceRejected, MalformedEvidence
-from zktrace.judge import STEPS, Policy, judge
+from zktrace.court import STEPS, Policy, judge
 from zktrace.registry.log import Head
 
 EASY = Policy(min_length=16)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from judge.forge import relogged, the
+from court.forge import relogged, the
 from tracing.small import Federation, federation
 from zktrace.errors import EvidenceRejected, MissingExtra
-from zktrace.judge import Judgement, Policy, judge
+from zktrace.court import Judgement, Policy, judge
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.features import FeatureReader
 from zktrace.readouts.reader import network_of
@@ -127,7 +127,7 @@ def test_a_row_within_that_difference_accuses_nobody() -> None:
 
 
 def test_an_aligned_feature_look_is_not_recomputed() -> None:
-    from judge.test_looks import mapped
+    from court.test_looks import mapped
 
     own, case = mapped()
     release = the(own, case, ReleaseRecord)

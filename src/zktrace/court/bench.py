@@ -12,10 +12,10 @@ from zktrace.carriers import Look
 from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Biases
 from zktrace.evidence import Evidence
-from zktrace.judge.dossier import Dossier
-from zktrace.judge.judgement import Minutes, Total
-from zktrace.judge.policy import Policy
-from zktrace.judge.scoring import StageScore
+from zktrace.court.dossier import Dossier
+from zktrace.court.judgement import Minutes, Total
+from zktrace.court.policy import Policy
+from zktrace.court.scoring import StageScore
 from zktrace.models import ModelState
 from zktrace.registry.log import Head
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from judge.forge import export_of, head_of, places_of, records_of, sealed
+from court.forge import export_of, head_of, places_of, records_of, sealed
 from readouts.making import weight_reader
 from tracing.small import LAYERS, Federation, federation, wild
 from zktrace.carriers import planned
@@ -15,8 +15,8 @@ from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft, sums
 from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence
 from zktrace.evidence import Evidence, LookClaim, Naming, SeedOpening, Stage
-from zktrace.judge import STEPS, Judgement, Policy, judge
-from zktrace.judge.scoring import look
+from zktrace.court import STEPS, Judgement, Policy, judge
+from zktrace.court.scoring import look
 from zktrace.models import ModelState, model_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
