@@ -94,6 +94,13 @@ def short_pairs() -> Facts:
     }
 
 
+def pairs() -> Facts:
+    cifar, gnss = (
+        named(disguised(data=data, attacker="pair-logits", epochs=20)) for data in ("cifar10", "gnss")
+    )
+    return {"cifar": WORDS[cifar], "gnss": WORDS[gnss]}
+
+
 def few_images() -> Facts:
     (row,) = disguised(attacker="logits", samples=4_000)
     return {
@@ -223,22 +230,24 @@ CLAIMS = [
     Claim("docs/spec/stern-proof.md", "{default:.0f} kB on average at the default set", proofs),
     Claim("docs/attacks.md", "copies cost {low:.1f} to {high:.1f} points", soft_labels),
     Claim("docs/attacks.md", "are read at {least:.1f} deviations and more", soft_labels),
-    Claim("docs/attacks.md", "{pairs_word} of {of_word} students of twenty epochs are traced", soft_labels),
+    Claim("docs/attacks.md", "students of twenty epochs {pairs_word} of {of_word} are traced", soft_labels),
     Claim(
         "docs/attacks.md",
-        "a point below their copies instead of {above} above, are not ({low:.1f} to {high:.1f} deviations)",
+        "two averaged copies, ten epochs, CIFAR-10 | {low:.1f} to {high:.1f} | {below} point below",
         short_pairs,
     ),
+    Claim("docs/attacks.md", "({above} points above their copies)", short_pairs),
+    Claim("docs/attacks.md", "are traced, on CIFAR-10 all {cifar} (", pairs),
+    Claim("docs/attacks.md", "above their copies), on the simulated GNSS data {gnss}.", pairs),
+    Claim("docs/attacks.md", "4,000 images, CIFAR-10 | {deviations:.1f} | {below} points below", few_images),
+    Claim(
+        "docs/attacks.md", "without the head | {low:.1f} to {high:.1f} | {least} points and more", headless
+    ),
     Claim(
         "docs/attacks.md",
-        "{deviations:.1f} deviations on CIFAR-10, {below} points below its copy",
-        few_images,
+        "simulated GNSS data | {scores} | {least} to {most} points below its copy",
+        distances,
     ),
-    Claim(
-        "docs/attacks.md", "{low:.1f} to {high:.1f} deviations. It pays, {least} points and more", headless
-    ),
-    Claim("docs/attacks.md", "but read at {scores} deviations on the simulated GNSS data", distances),
-    Claim("docs/attacks.md", "{least} to {most} points below its copy", distances),
     Claim("docs/attacks.md", "(60 episodes; {low:.0f} to {high:.0f} points below", papers_copies),
     Claim(
         "docs/attacks.md",

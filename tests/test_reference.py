@@ -11,6 +11,7 @@ import commands_page
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("**/*.md")])
+SOURCE = ROOT / "src" / "zktrace"
 GLOSSARY = DOCS / "glossary.md"
 WIDTH = 120
 
@@ -70,11 +71,22 @@ def known(words: list[str]) -> tuple[click.Command, list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_commands_and_options_that_a_page_shows_exist(page: Path) -> None:
-    for line in re.findall(r"zktrace ((?:[a-z]+ )*[^`\n|;)#]*)", page.read_text()):
+    inside = re.compile(r"\$\((.*?)\)")  # a command whose output is an option of another
+    text = page.read_text().replace("\\\n", " ")
+    text = "\n".join([inside.sub("X", text), *inside.findall(text)])
+    for line in re.findall(r"zktrace ((?:[a-z]+ )*[^`\n|;)#]*)", text):
         command, rest = known(line.split())
         offered = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
         wanted = set(re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", " ".join(rest)))
         assert wanted <= offered | {"--help"}, f"zktrace {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_modules_that_a_page_names_exist(page: Path) -> None:
+    rooms = "|".join(sorted(each.name for each in SOURCE.iterdir() if each.is_dir()))
+    for room, module in re.findall(rf"`(?:zktrace\.)?({rooms})\.([a-z_]+)\b[^`/]*`", page.read_text()):
+        found = (SOURCE / room / f"{module}.py", SOURCE / room / module)
+        assert any(each.exists() for each in found), f"{room}.{module}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
