@@ -80,6 +80,8 @@ def soft_labels() -> Facts:
         "pairs_word": WORDS[named(pairs)],
         "of_word": WORDS[len(pairs)],
         "least": min(sigmas(disguised(attacker="logits", samples=16_000))),
+        "outside": min(sigmas(usual)),
+        "runs_word": WORDS[len(usual)],
     }
 
 
@@ -263,6 +265,16 @@ CLAIMS = [
     ),
     Claim("docs/federation.md", "accuracy fell from 71.4 % to {accuracy:.1f} %", raw_push),
     Claim("docs/adr/0004-centred-identity-marks.md", "seed 42) |gamma| = {norm:.1f}", raw_push),
+    Claim("docs/adr/0004-centred-identity-marks.md", "accuracy {accuracy:.1f} % instead of 71.4 %", raw_push),
+    Claim("docs/adr/0010-a-push-before-the-papers-hinge.md", "(|gamma| = {norm:.1f} on CIFAR-10", raw_push),
+    Claim(
+        "docs/adr/0009-what-scores-say-beyond-the-shared-model.md",
+        "the weakest of {runs_word} soft-label students, now {outside:.1f}.",
+        soft_labels,
+    ),
+    Claim("docs/adr/0002-compact-stern-proofs.md", "the default set a proof has {default:.0f} kB", proofs),
+    Claim("docs/adr/0002-compact-stern-proofs.md", "A proof has {paper:.0f} kB", proofs),
+    Claim("docs/adr/0007-promised-seeds.md", "A request has a proof of {default:.0f} kB", proofs),
     Claim(
         "docs/registry.md", "each of {places:,} places (`init --places`) and each of {releases}", constants
     ),

@@ -10,7 +10,8 @@ import commands_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("**/*.md")])
+TOP = ("README.md", "CONTRIBUTING.md", "results/README.md")
+PAGES = sorted([*(ROOT / each for each in TOP), *DOCS.glob("**/*.md")])
 SOURCE = ROOT / "src" / "zktrace"
 GLOSSARY = DOCS / "glossary.md"
 WIDTH = 120
