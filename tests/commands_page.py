@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 import click
@@ -58,6 +59,7 @@ class Shown:
         return [each for each in self.command.params if each.param_type_name == "option"]
 
 
+@cache
 def root() -> click.Group:
     """The command line itself."""
     from zktrace.cli.app import app

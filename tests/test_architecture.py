@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ def test_help_and_import_load_no_numpy() -> None:
     assert not {"numpy", "flint", "safetensors", *HEAVY} & set(loaded)
 
 
+module_graph_of_the_house = cache(module_graph)
 PACKAGES = sorted({module_of(path).rsplit(".", 1)[0] for path in FILES})
 
 
@@ -87,7 +89,7 @@ PACKAGES = sorted({module_of(path).rsplit(".", 1)[0] for path in FILES})
 )
 def test_no_package_has_a_cycle(package: str) -> None:
     """Rooms, and modules and subpackages of a room; an import inside a function is one like any other."""
-    assert cycle(folded(module_graph(), package)) == []
+    assert cycle(folded(module_graph_of_the_house(), package)) == []
 
 
 def test_a_cycle_is_found_also_behind_a_function_and_between_subpackages(tmp_path: Path) -> None:
