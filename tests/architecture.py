@@ -252,6 +252,9 @@ def walks(folder: Path) -> dict[str, list[str]]:
 
     Everything is done for another station first: what a first import runs is no part of a way.
     """
+    import zktrace
+
+    assert Path(zktrace.__file__).parent == SOURCE, f"{zktrace.__file__} is another house: set PYTHONPATH"
     house = House(folder)
     house.enrol("alpha")
     credential = house.enrol("bravo")
