@@ -46,7 +46,9 @@ def quantise(
 def prune(
     source: Source,
     out: Out,
-    share: Annotated[float, typer.Option("--share", help="Of the scales, the smallest first.")] = 0.5,
+    share: Annotated[
+        float, typer.Option("--share", help="Part of the scales that is set to zero, the smallest first.")
+    ] = 0.5,
     structured: Annotated[bool, typer.Option("--structured", help="Whole channels.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -219,11 +221,15 @@ def distill(
         str,
         typer.Option("--objective", help="features, logits, distances, or labels (no teacher: the control)."),
     ] = "features",
-    depth: Annotated[int, typer.Option("--depth", help="Of the student: 18 or 34.")] = 18,
-    width: Annotated[int, typer.Option("--width", min=0, help="Of the student; 0: the teacher's.")] = 0,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How many.")] = 20,
+    depth: Annotated[int, typer.Option("--depth", help="Layers of the student: 18 or 34.")] = 18,
+    width: Annotated[
+        int, typer.Option("--width", min=0, help="Channels of the student's first stage; 0: the teacher's.")
+    ] = 0,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the leaker's images.")] = 20,
     batch_size: Annotated[int, typer.Option("--batch-size", min=2, help="Images a step.")] = 128,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of Adam, annealed to 0.")] = 1e-3,
+    learning_rate: Annotated[
+        float, typer.Option("--learning-rate", help="Step size of Adam, annealed to 0.")
+    ] = 1e-3,
     augment: Annotated[
         bool, typer.Option(help="Show images shifted and mirrored, in another way in every epoch.")
     ] = True,

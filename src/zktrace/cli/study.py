@@ -205,12 +205,13 @@ def innocents(
     level: Annotated[list[str], typer.Option("--level", help="A budget; repeat it.")] = ["1/5"],  # noqa: B006
     keys: Annotated[int, typer.Option("--keys", min=1, help="Code keys a row.")] = 1000,
     families: Annotated[
-        int, typer.Option("--families", min=1, max=256, help="Of directions a suspect is read with.")
+        int,
+        typer.Option("--families", min=1, max=256, help="Sets of directions that a suspect is read with."),
     ] = 4,
-    length: Annotated[int, typer.Option("--length", min=1, help="Of a station's row.")] = 128,
+    length: Annotated[int, typer.Option("--length", min=1, help="Bits of a station's row.")] = 128,
     stations: Annotated[int, typer.Option("--stations", min=1, help="Stations that are scored.")] = 10,
     strength: Annotated[
-        float, typer.Option("--strength", help="Of a leaked mark, beside all else in a readout.")
+        float, typer.Option("--strength", help="Size of a leaked mark, relative to all else in a readout.")
     ] = 1.0,
     cifar10: Cifar10 = None,
     as_json: Json = False,
