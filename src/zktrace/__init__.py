@@ -16,14 +16,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from zktrace.court.judgement import Judgement
+    from zktrace.court.policy import Policy
     from zktrace.errors import Error
     from zktrace.evidence import Evidence
     from zktrace.front.case import TracedCase
     from zktrace.front.credential import Credential
     from zktrace.front.judging import judge
     from zktrace.front.workspace import MarkedCopy, Workspace
-    from zktrace.court.judgement import Judgement
-    from zktrace.court.policy import Policy
     from zktrace.marking.settings import CopySettings
     from zktrace.readouts.samples import Pool
 

@@ -1,4 +1,4 @@
-"""A carrier that nobody planned for: one entry, one reader, one writer, and the whole life cycle runs with it."""
+"""A carrier that nobody planned for: with an entry, a reader and a writer the whole life cycle runs."""
 
 import sys
 from collections.abc import Iterator

@@ -12,10 +12,10 @@ from tracing.small import LAYERS, Federation, federation, layout
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import unpack
-from zktrace.errors import EvidenceRejected
-from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.court import Policy, judge
 from zktrace.court.scoring import look, own_certificate
+from zktrace.errors import EvidenceRejected
+from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.readout import Readout
 from zktrace.readouts.weight import WeightReader
@@ -256,7 +256,7 @@ def test_nobody_is_kept_for_a_later_look() -> None:
         )
     )
     evidence = assemble(
-        own.registry,
+        own.registry.snapshot(),
         own.custody,
         release="r1",
         readouts=[readout],

@@ -14,10 +14,10 @@ from court.forge import places_of, records_of, sealed
 from support import seeded
 from tracing.small import Federation, federation, request, secret_key
 from zktrace.codes import draw, expand, unpack
+from zktrace.court import Policy, judge
 from zktrace.derivation.promises import Claim, row_key, seed_commitment
 from zktrace.errors import EvidenceRejected, InvalidProof
 from zktrace.evidence import SeedOpening
-from zktrace.court import Policy, judge
 from zktrace.registry.enrolling import enrolment
 from zktrace.registry.ledger import promised
 from zktrace.registry.log import Head

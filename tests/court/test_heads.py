@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tracing.small import Federation, federation
-from zktrace.errors import CannotTell, EvidenceRejected
 from zktrace.court import Policy, judge
+from zktrace.errors import CannotTell, EvidenceRejected
 from zktrace.primitives import merkle
 from zktrace.registry.log import Extension, Head
 from zktrace.tracing import Case

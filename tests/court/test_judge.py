@@ -9,14 +9,15 @@ import pytest
 
 from court.forge import export_of, head_of, places_of, records_of, sealed
 from readouts.making import weight_reader
+from support import unchecked
 from tracing.small import LAYERS, Federation, federation, wild
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft, sums
-from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence
-from zktrace.evidence import Evidence, LookClaim, Naming, SeedOpening, Stage
 from zktrace.court import STEPS, Judgement, Policy, judge
 from zktrace.court.scoring import look
+from zktrace.errors import EvidenceRejected, InputError, MalformedEvidence
+from zktrace.evidence import Evidence, LookClaim, Naming, SeedOpening, Stage
 from zktrace.models import ModelState, model_digest
 from zktrace.registry.log import Head
 from zktrace.registry.readouts import readout_digest
@@ -185,7 +186,7 @@ def test_a_wild_readout_under_a_forged_log_is_only_rejected(own: Federation, cas
 
 def test_nobody_is_named_at_two_stages(own: Federation, case: Case) -> None:
     stages = case.evidence.findings.stages * 2
-    twice = replace(case.evidence, findings=replace(case.evidence.findings, stages=stages))
+    twice = unchecked(case.evidence, findings=unchecked(case.evidence.findings, stages=stages))
     with pytest.raises(MalformedEvidence, match="once each"):
         judge(twice.to_bytes(), head=own.registry.head(), policy=EASY)
 
@@ -320,8 +321,8 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
             replace(investigation, carriers=("weight", "feature"), looks=planned(("weight", "feature"))),
             4,
         ),
-        (case.place, replace(investigation, carriers=("weight", "feature")), 2),  # no look at one of them
-        (case.place, replace(investigation, looks=()), 2),
+        (case.place, unchecked(investigation, carriers=("weight", "feature")), 2),  # no look at one of them
+        (case.place, unchecked(investigation, looks=()), 2),
         (case.place, replace(investigation, looks=planned(("weight",), [("channels", "weight")])), 7),
         (case.place, replace(investigation, rule="paper"), 4),
         (case.place, replace(investigation, budget=Fraction(1, 500)), 4),

@@ -12,9 +12,9 @@ from court.forge import places_of, records_of, sealed
 from readouts.making import output_reader
 from tracing.small import SUSPECT, Federation, federation
 from zktrace.carriers import Look, planned
+from zktrace.court import Policy, judge
 from zktrace.errors import EvidenceRejected
 from zktrace.evidence import LookClaim
-from zktrace.court import Policy, judge
 from zktrace.readouts.readout import Attempt, Readout
 from zktrace.readouts.scores import output_frames, scattered, scores_digest
 from zktrace.registry.log import Head

@@ -6,8 +6,8 @@ import pytest
 
 from court.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
 from tracing.small import Federation, federation, public_key
-from zktrace.errors import EvidenceRejected
 from zktrace.court import Policy, judge
+from zktrace.errors import EvidenceRejected
 from zktrace.registry.log import Head
 from zktrace.registry.records import EnrolmentRecord, ReleaseRecord, VerdictRecord
 from zktrace.tracing import Case

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zktrace.errors import InputError
 from zktrace.court import Policy
+from zktrace.errors import InputError
 
 
 def test_what_a_file_does_not_say_is_the_default() -> None:

@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from court.forge import relogged, the
 from tracing.small import Federation, federation
-from zktrace.errors import EvidenceRejected, MissingExtra
 from zktrace.court import Judgement, Policy, judge
+from zktrace.errors import EvidenceRejected, MissingExtra
 from zktrace.models import ModelState, model_digest
+from zktrace.primitives import loading
 from zktrace.readouts.features import FeatureReader
 from zktrace.readouts.reader import network_of
 from zktrace.registry.log import Head
 from zktrace.registry.records import InvestigationRecord, ReleaseRecord
 from zktrace.tracing import Case
 
+pytestmark = pytest.mark.usefixtures("network")
 Floats = NDArray[np.float64]
 EASY = Policy(min_length=64)
 OWN = replace(EASY, require_suspect=True, require_readout=True)
@@ -26,13 +28,7 @@ PROBES = ModelState.from_arrays({"probes": np.ones((2, 1, 4, 4), np.float32)})
 
 def saying(values: Floats) -> ModelState:
     """A model that says these values of the probes."""
-    return ModelState.from_arrays({"said": values})
-
-
-@pytest.fixture(autouse=True)
-def network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network whose features of the probes read as it says."""
-    monkeypatch.setattr(FeatureReader, "project", lambda _reader, arrays: np.asarray(arrays["said"]))
+    return ModelState.from_arrays({"said": values, "bn.weight": np.ones(3), "bn.running_var": np.ones(3)})
 
 
 class Bench:
@@ -147,13 +143,22 @@ def test_an_aligned_feature_look_is_not_recomputed() -> None:
 
 
 def test_without_torch_probes_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # the network is the real one
+    """It is no rejection: another judge can read them."""
     bench = Bench(lambda values, reference: values + reference)
+    monkeypatch.undo()  # the network is the real one
 
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name="torch")
 
-    monkeypatch.setattr("zktrace.primitives.loading.importlib.import_module", missing)
-    with pytest.raises(MissingExtra, match="torch"):
+    known = loading.importlib.import_module
+
+    def imported(name: str) -> object:
+        return missing(name) if name.startswith("zktrace.learning") else known(name)
+
+    monkeypatch.setattr(loading.importlib, "import_module", imported)
+    with pytest.raises(MissingExtra, match="PyTorch"):
         network_of("feature")
+    monkeypatch.setattr(FeatureReader, "images", np.ones((2, 1, 4, 4), np.float32))
+    with pytest.raises(MissingExtra, match="PyTorch"):
+        bench.judged(probes=[PROBES])
     assert bench.judged().named  # without probes nothing is asked of a network

@@ -14,8 +14,8 @@ import pytest
 
 from court.test_looks import disguised, queried
 from tracing.small import Federation, federation
-from zktrace.errors import CannotTell, Error, EvidenceRejected, MalformedEvidence
 from zktrace.court import STEPS, Policy, judge
+from zktrace.errors import CannotTell, Error, EvidenceRejected, MalformedEvidence
 from zktrace.registry.log import Head
 
 EASY = Policy(min_length=16)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tracing.small import Federation, federation
-from zktrace.errors import EvidenceRejected
 from zktrace.court import Policy, judge
+from zktrace.errors import EvidenceRejected
 from zktrace.registry.log import Head
 from zktrace.registry.records import DispatchRecord
 from zktrace.tracing import Case

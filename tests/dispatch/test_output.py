@@ -15,10 +15,10 @@ from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
 from zktrace.cli.app import run
 from zktrace.codes import soft, sums
+from zktrace.court import Judgement, Policy, judge
 from zktrace.derivation.streams import Stream
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
-from zktrace.court import Judgement, Policy, judge
 from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from support import unchecked
 from tracing.small import Federation, federation
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import MalformedEvidence
@@ -158,8 +159,8 @@ def test_a_code_longer_than_the_limit_is_malformed() -> None:
     """Before anything of that length is scored or certified."""
     own = _one()
     for length, fits in ((LENGTH_LIMIT, True), (LENGTH_LIMIT + 1, False)):
-        opening = replace(own.carriers[0], readout=bytes(8 * length), reference=b"")
-        data = replace(own, carriers=(opening,)).to_bytes()
+        opening = unchecked(own.carriers[0], readout=bytes(8 * length), reference=b"")
+        data = unchecked(own, carriers=(opening,)).to_bytes()
         if fits:
             assert Evidence.from_bytes(data).carriers[0].length == length
         else:
@@ -177,11 +178,12 @@ def crowded(first: int, later: int) -> Evidence:
         replace(stage, named=tuple(replace(stage.named[0], station=name) for name in group))
         for group in groups
     )
-    return replace(
+    made: Evidence = unchecked(
         own,
         accused=tuple(replace(accused, station=name) for name in names),
         findings=replace(own.findings, stages=stages),
     )
+    return made
 
 
 def test_judging_is_bounded_by_stages_and_rows_too() -> None:

@@ -24,6 +24,7 @@ from zktrace.marking.weight import WeightWriter
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Directions
 from zktrace.readouts.features import FeatureReader
+from zktrace.readouts.reader import Terms
 from zktrace.readouts.scales import gather, layer_sizes
 
 PROBES = 96
@@ -77,8 +78,9 @@ def named(state: Any) -> set[int]:
 
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
-    taken = set(inspect.signature(FeatureReader).parameters)
-    assert taken == {"seed", "probes", "profile", "reference", "dimension", "build"}
+    assert set(inspect.signature(FeatureReader).parameters) == {"terms", "reference"}
+    taken = set(inspect.signature(Terms).parameters)
+    assert taken == {"carrier", "seed", "length", "profile", "dimension", "layers", "probes", "names"}
 
 
 def test_the_reading_is_the_formula() -> None:

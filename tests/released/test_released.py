@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zktrace
+from zktrace.court import Policy, judge
 from zktrace.credentials import (
     Binding,
     Component,
@@ -26,7 +27,6 @@ from zktrace.credentials import (
 from zktrace.derivation.key import CodeKey
 from zktrace.errors import InvalidProof
 from zktrace.evidence import Evidence
-from zktrace.court import Policy, judge
 from zktrace.models import model_digest, open_model
 from zktrace.readouts.runs import RunFacts
 from zktrace.readouts.scores import read_matrix

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from zktrace.errors import EvidenceRejected
 from zktrace.court import STEPS, Judgement, Policy, Step, Total
+from zktrace.errors import EvidenceRejected
 from zktrace.report.judgement import NOTHING_LEFT, Hearing, judgement_html
 
 HOSTILE = "<script>alert(1)</script>"

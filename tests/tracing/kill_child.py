@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from tracing.small import Federation, federation
-from zktrace.evidence import Evidence
 from zktrace.court import Policy, judge
+from zktrace.evidence import Evidence
 from zktrace.primitives.files import write_atomic
 from zktrace.registry.registry import Registry, Source
 from zktrace.registry.stores.sql import SqlStore

@@ -19,7 +19,7 @@ from zktrace.readouts.readout import Readout
 from zktrace.readouts.scales import centred
 from zktrace.registry.records import InvestigationRecord, RevocationRecord, VerdictRecord
 from zktrace.report.words import explain, quoted, stage_bound
-from zktrace.tracing import protocol as tracing_module
+from zktrace.tracing import investigation as tracing_module
 
 
 def kinds(own: Federation) -> list[str]:

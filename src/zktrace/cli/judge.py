@@ -68,8 +68,8 @@ def judge(
 
     Exit 0: upheld, 1: rejected, 2: unreadable, or what was given decides neither way.
     """
-    from zktrace.front.judging import judge as examine
     from zktrace.court import Minutes, Policy
+    from zktrace.front.judging import judge as examine
     from zktrace.registry.log import Head
 
     if page is not None:

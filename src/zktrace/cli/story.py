@@ -24,6 +24,8 @@ from zktrace.certificates.presence import largest_radius
 from zktrace.cli.progress import training_progress
 from zktrace.cli.report import write_training_report
 from zktrace.cli.terminal import sign
+from zktrace.court import judge
+from zktrace.court.judgement import STEPS
 from zktrace.credentials import Component, ModelBinding, prove, verify
 from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import Cost, copy_cost
@@ -36,8 +38,6 @@ from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec, build_model, load_data
 from zktrace.federation.workers import single_threaded, worker_engine
-from zktrace.court import judge
-from zktrace.court.judgement import STEPS
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
 from zktrace.learning.training import pretrain

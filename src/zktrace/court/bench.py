@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from zktrace.carriers import Look
 from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Biases
-from zktrace.evidence import Evidence
 from zktrace.court.dossier import Dossier
 from zktrace.court.judgement import Minutes, Total
 from zktrace.court.policy import Policy
 from zktrace.court.scoring import StageScore
+from zktrace.evidence import Evidence
 from zktrace.models import ModelState
 from zktrace.registry.log import Head
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, NoReturn
 
-from zktrace.errors import CannotTell, EvidenceRejected, InputError, MalformedEvidence, Rejected
+from zktrace.errors import CannotTell, EvidenceRejected, InputError, MalformedEvidence, MissingExtra, Rejected
 
 STEPS: Final = {
     1: "format",
@@ -114,12 +114,12 @@ class Minutes:
     def step(self, number: int) -> Iterator[None]:
         """A step; whatever is found wanting inside is a rejection in it.
 
-        A bad format stays one, and what decides neither way stays that.
+        A bad format stays one, what decides neither way stays that, and a judge without torch is told so.
         """
         self.at = number
         try:
             yield
-        except (EvidenceRejected, MalformedEvidence, CannotTell):
+        except (EvidenceRejected, MalformedEvidence, CannotTell, MissingExtra):
             raise
         except (InputError, Rejected) as error:
             raise EvidenceRejected(step=number, title=STEPS[number], reason=str(error)) from error

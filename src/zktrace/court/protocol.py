@@ -31,7 +31,6 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from zktrace.evidence import Evidence
 from zktrace.court.bench import Bench, Suspect
 from zktrace.court.dossier import open_dossier
 from zktrace.court.judgement import Judgement, Minutes
@@ -44,6 +43,7 @@ from zktrace.court.steps.readouts import check_readouts
 from zktrace.court.steps.scores import check_scores
 from zktrace.court.steps.setup import check_setup
 from zktrace.court.steps.verdict import check_verdict
+from zktrace.evidence import Evidence
 from zktrace.models import ModelState
 from zktrace.registry.log import Extension, Head
 

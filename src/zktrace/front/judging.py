@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.court import Judgement, Minutes, Policy
+from zktrace.court import judge as examine
 from zktrace.evidence import Evidence
 from zktrace.evidence.file import FILE_LIMIT
 from zktrace.front.given import Model, as_state
-from zktrace.court import Judgement, Minutes, Policy
-from zktrace.court import judge as examine
 from zktrace.primitives.files import read_bounded
 from zktrace.readouts.scores import read_matrix
 from zktrace.registry.export import read_export

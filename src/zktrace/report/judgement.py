@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from zktrace.errors import CannotTell, EvidenceRejected
 from zktrace.court import Judgement, Policy, Step
+from zktrace.errors import CannotTell, EvidenceRejected
 from zktrace.report.html import Child, Html, bullets, code, facts, join, name, section, table, tag
 from zktrace.report.page import page
 

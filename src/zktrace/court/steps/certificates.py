@@ -3,11 +3,11 @@
 from fractions import Fraction
 
 from zktrace.certificates.certificate import Certificate
-from zktrace.evidence import Stage
-from zktrace.evidence.figures import chance, up
 from zktrace.court.bench import Bench
 from zktrace.court.scoring import StageScore, beyond, compare, own_certificate
 from zktrace.court.steps.scores import look_at
+from zktrace.evidence import Stage
+from zktrace.evidence.figures import chance, up
 
 
 def check_certificates(bench: Bench) -> None:

@@ -7,10 +7,10 @@ given nothing speaks against the evidence: the judge cannot tell.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zktrace.errors import CannotTell
-from zktrace.evidence import Evidence
 from zktrace.court.dossier import Dossier
 from zktrace.court.judgement import Minutes
+from zktrace.errors import CannotTell
+from zktrace.evidence import Evidence
 from zktrace.primitives import merkle
 from zktrace.registry.log import Extension, Head, Inclusion
 

@@ -3,10 +3,10 @@
 from typing import Final
 
 from zktrace.codes import draw, expand
+from zktrace.court.bench import Bench
 from zktrace.credentials import PublicKey
 from zktrace.derivation.promises import bias_commitment, direction_seed, row_key
 from zktrace.evidence import Accused, CarrierOpening
-from zktrace.court.bench import Bench
 from zktrace.registry.ledger import claim_of
 from zktrace.registry.log import Head, verify_consistency
 from zktrace.registry.readouts import readout_digest

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.carriers import IDENTITY, carrier
-from zktrace.evidence import CarrierOpening
 from zktrace.court.bench import Bench, Suspect
+from zktrace.evidence import CarrierOpening
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.reader import ALIGNED_TOLERANCE, SUM_TOLERANCE, Reader, Terms, reader_of

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zktrace.evidence import Stage
-from zktrace.evidence.figures import down
 from zktrace.court.bench import Bench
 from zktrace.court.scoring import StageScore, look
+from zktrace.evidence import Stage
+from zktrace.evidence.figures import down
 from zktrace.primitives.gf2 import Bits
 from zktrace.readouts.directions import Floats
 

@@ -1,9 +1,9 @@
 """(4) Setup: codes, carriers, profile and rule fit together, and everything happened in its order."""
 
 from zktrace.carriers import CARRIERS, IDENTITY
-from zktrace.evidence import CarrierOpening
 from zktrace.court.bench import Bench
 from zktrace.court.steps.ledger import check_ledger, check_names
+from zktrace.evidence import CarrierOpening
 from zktrace.registry.records import PLACE, RELEASE, RULE_OF
 
 

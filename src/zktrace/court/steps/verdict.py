@@ -1,8 +1,8 @@
 """(9) Verdict: it is what the numbers say, and the log has the digest of the findings."""
 
 from zktrace.certificates.adjudicate import Verdict
-from zktrace.evidence.findings import CERTIFIED
 from zktrace.court.bench import Bench
+from zktrace.evidence.findings import CERTIFIED
 
 
 def check_verdict(bench: Bench) -> None:
