@@ -23,8 +23,9 @@ import torch
 from timing import Row, at_least, report
 from zktrace.federation.client import Update
 from zktrace.federation.roster import experimental_roster
-from zktrace.federation.spec import RunSpec, State, build_model, load_data
+from zktrace.federation.spec import RunSpec, build_model, load_data
 from zktrace.federation.workers import Engine, default_workers, worker_engine
+from zktrace.learning.arrays import State
 from zktrace.learning.presets import load_preset
 from zktrace.learning.states import state_of
 

@@ -21,8 +21,9 @@ from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.handout import Engine, Handout
 from zktrace.federation.run import read_marks, run
 from zktrace.federation.server import RoundReport
-from zktrace.federation.spec import RunSpec, State, load_data, sample_counts
+from zktrace.federation.spec import RunSpec, load_data, sample_counts
 from zktrace.federation.workers import worker_engine
+from zktrace.learning.arrays import State
 from zktrace.models import model_digest, open_model
 
 
@@ -110,7 +111,7 @@ with worker_engine(spec, workers=0) as engine:
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_weights(tmp_path: Path) -> None:
     spec = small.spec(small.preset(rounds=4))
     trained(spec, tmp_path / "straight")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     folder = tmp_path / "killed"
     random = np.random.default_rng(0)
     kills = 0

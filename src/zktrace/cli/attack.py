@@ -133,9 +133,9 @@ def finetune(
     from zktrace.attacks.training import finetune as finetune_state
     from zktrace.cli.progress import named_progress
     from zktrace.federation.spec import RunSpec, load_data
-    from zktrace.federation.workers import single_threaded
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.learning.threads import single_threaded
 
     state = _open(source)
     spec = RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
@@ -250,9 +250,9 @@ def distill(
     from zktrace.cli.progress import named_progress
     from zktrace.dispatch.proxy import leakers_samples
     from zktrace.federation.spec import RunSpec
-    from zktrace.federation.workers import single_threaded
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.learning.threads import single_threaded
 
     config = DistillConfig(
         objective=objective,

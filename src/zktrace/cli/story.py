@@ -35,11 +35,12 @@ from zktrace.errors import Error, EvidenceRejected
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec, build_model, load_data
-from zktrace.federation.workers import single_threaded, worker_engine
+from zktrace.federation.workers import worker_engine
 from zktrace.judge import judge
 from zktrace.judge.judgement import STEPS
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
+from zktrace.learning.threads import single_threaded
 from zktrace.learning.training import pretrain
 from zktrace.marking.weight import with_scales
 from zktrace.models import ModelState, model_digest, open_model, save_model

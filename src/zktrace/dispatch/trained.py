@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from zktrace.dispatch.copies import CopyPlan, CopySettings, Maker, Step, merged
 from zktrace.dispatch.releases import Pool, ReleaseFolder
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.arrays import Images
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
-from zktrace.learning.training import Images, Penalty, train_episodes
+from zktrace.learning.threads import single_threaded
+from zktrace.learning.training import Penalty, train_episodes
 from zktrace.marking.feature import FeatureConfig, FeatureHinge, FeatureWriter, feature_directions
 from zktrace.marking.hinge import HingePenalty
 from zktrace.marking.output import OutputConfig, OutputWriter, Support

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zktrace.federation.spec import RunSpec, State, build_model, load_data
+from zktrace.federation.spec import RunSpec, build_model, load_data
+from zktrace.learning.arrays import State
 from zktrace.learning.episodes import can_form
 from zktrace.learning.states import load_state, state_of
 from zktrace.learning.training import EpisodicReport, Penalty, train_episodes

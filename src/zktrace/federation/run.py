@@ -28,12 +28,13 @@ from zktrace.certificates.identity import agreement, cross_talk, load, quadratur
 from zktrace.errors import InputError, Refused
 from zktrace.federation.handout import Engine
 from zktrace.federation.server import RoundReport, conclude, participants
-from zktrace.federation.spec import RunSpec, State, build_model, load_data, sample_counts
-from zktrace.federation.workers import single_threaded
+from zktrace.federation.spec import RunSpec, build_model, load_data, sample_counts
+from zktrace.learning.arrays import State
 from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, prefixed, save_checkpoint
 from zktrace.learning.episodes import can_form
 from zktrace.learning.evaluation import embed, episode_accuracy
 from zktrace.learning.states import load_state, state_of
+from zktrace.learning.threads import single_threaded
 from zktrace.learning.training import EpochReport, pretrain
 from zktrace.models import save_model
 from zktrace.primitives.files import write_atomic

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.errors import InputError
 from zktrace.learning.data import Dataset, GnssSpec, Plan, load_cifar10, load_gnss, make_plan
@@ -121,5 +120,3 @@ def build_model(spec: RunSpec, channels: int) -> ResNet:
 
 
 _INITIAL = 1
-
-State = dict[str, NDArray[Any]]

@@ -29,8 +29,8 @@ from zktrace.dispatch.proxy import evaluation_samples
 from zktrace.dispatch.reading import Reading, read_suspect
 from zktrace.dispatch.releases import release_folder
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
 from zktrace.learning.evaluation import EpisodeScore
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
 from zktrace.registry.records import RULE_OF, Look, planned
 from zktrace.studies.ground import CARRIERS, Ground

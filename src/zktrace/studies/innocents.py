@@ -33,7 +33,7 @@ from zktrace.dispatch.reading import Reading, read_suspect
 from zktrace.dispatch.releases import Pool
 from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
 from zktrace.registry.records import EnrolmentRecord, ReleaseRecord

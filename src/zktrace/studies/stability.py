@@ -10,7 +10,7 @@ from zktrace.certificates.stability import flip_budget, measured_flips, probe_re
 from zktrace.codes import unpack
 from zktrace.dispatch.releases import reader_of
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.threads import single_threaded
 from zktrace.marking.feature import FeatureReader
 from zktrace.models import ModelState
 from zktrace.studies.ground import Ground

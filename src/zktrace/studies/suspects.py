@@ -14,7 +14,7 @@ from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
 from zktrace.dispatch.proxy import leakers_samples
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, open_model, save_model
 from zktrace.studies.ground import Ground
 from zktrace.studies.rows import trial_id

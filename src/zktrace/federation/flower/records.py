@@ -24,7 +24,7 @@ from safetensors.numpy import save
 
 from zktrace.errors import InputError
 from zktrace.federation.client import Absence, Update
-from zktrace.federation.spec import State
+from zktrace.learning.arrays import State
 from zktrace.learning.training import EpisodicReport
 from zktrace.models import DEFAULT_LIMITS
 from zktrace.models.safetensors_file import read_safetensors
