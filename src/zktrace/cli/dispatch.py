@@ -69,7 +69,8 @@ def release(
     if proxy is not None:
         from zktrace.dispatch.proxy import proxy_pool
 
-        pool = proxy_pool(_spec(proxy, cifar10, seed))
+        spec = _spec(proxy, cifar10, seed)
+        pool = proxy_pool(spec.source, spec.preset.episodes)
     carriers = carrier.names
     made = make_release(place, model, carriers=carriers, profile=profile.value, name=name, pool=pool)
     folder = release_folder(place, made.name).path
@@ -207,11 +208,10 @@ def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") ->
 
 def _cost(place: "Workspace", release: str, copies: "list[Copy]", spec: "RunSpec") -> "Cost":
     from zktrace.dispatch.cost import copy_cost
-    from zktrace.dispatch.proxy import evaluation_samples
     from zktrace.dispatch.releases import release_folder
     from zktrace.models import open_model
 
-    images, labels = evaluation_samples(spec)
+    images, labels = spec.source.samples("test")
     return copy_cost(
         release_folder(place, release).shared(),
         ((copy.station, open_model(copy.path)) for copy in copies),

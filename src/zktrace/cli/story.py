@@ -29,12 +29,11 @@ from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import Cost, copy_cost
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.making import make_release
-from zktrace.dispatch.proxy import evaluation_samples
 from zktrace.dispatch.releases import reader_of
 from zktrace.errors import Error, EvidenceRejected
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
-from zktrace.federation.spec import RunSpec, build_model, load_data
+from zktrace.federation.spec import RunSpec, build_model
 from zktrace.federation.workers import worker_engine
 from zktrace.judge import judge
 from zktrace.judge.judgement import STEPS
@@ -190,7 +189,7 @@ class Story:
             open_model(copy.path)
             for copy in dispatch(self._workspace, release=RELEASE, settings=CopySettings(share=SHARE))
         ]
-        images, labels = evaluation_samples(self._spec)
+        images, labels = self._spec.source.samples("test")
         cost = copy_cost(
             open_model(shared),
             zip(self._names, self._copies, strict=True),
@@ -222,7 +221,7 @@ class Story:
 
     def _disguised(self, station: int) -> State:
         """Thirty episodes on the leaker's own samples, then eight bits a number."""
-        dataset, plan = load_data(self._spec)
+        dataset, plan = self._spec.source.load()
         images, labels = dataset.take(plan.shard(station))
         config = self._preset.episodes.at_round(
             self._preset.federation.rounds - 1, self._preset.federation.rounds
@@ -258,10 +257,9 @@ class Story:
     def _innocent(self) -> None:
         """A model of the same kind that was never anybody's copy."""
         other = RunSpec(preset=self._preset, seed=self.seed + 1, words=())
-        dataset, plan = load_data(self._spec)
-        images, labels = dataset.take(plan.split.train)
+        images, labels = self._spec.source.samples("train")
         with single_threaded():
-            model = build_model(other, dataset.shape[0])
+            model = build_model(other, images.shape[1])
             pretrain(model, images, labels, self._preset.pretraining, np.random.default_rng(self.seed + 1))
         self._case("a model that was never dispatched", state_of(model), expected=())
 

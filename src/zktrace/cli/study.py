@@ -246,7 +246,7 @@ def innocents(
         dataset=dataset,
         reference=reference,
         suspects=suspects,
-        pool=cache(lambda: proxy_pool(spec)),
+        pool=cache(lambda: proxy_pool(spec.source, spec.preset.episodes)),
         carriers=tuple(tuple(each.split("+")) for each in carrier or ()),
         profile="paper" if profile == "paper" else "informed",
         leaks=tuple(leak or LEAKS),

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.dispatch.cost import accuracy
-from zktrace.dispatch.proxy import evaluation_samples
 from zktrace.dispatch.reading import Reading, read_suspect
 from zktrace.dispatch.releases import release_folder
 from zktrace.errors import InputError
@@ -152,7 +151,7 @@ class _Bench:
 
     @cached_property
     def _tests(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        return evaluation_samples(self.ground.spec)
+        return self.ground.spec.source.samples("test")
 
     @cached_property
     def _before(self) -> dict[str, float]:

@@ -20,7 +20,7 @@ from zktrace.dispatch.copies import CopySettings
 from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.making import make_release
-from zktrace.dispatch.proxy import evaluation_samples, proxy_pool
+from zktrace.dispatch.proxy import proxy_pool
 from zktrace.dispatch.releases import reader_of, release_folder
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.spec import RunSpec
@@ -182,13 +182,18 @@ def prepared(
         workspace.enrol(station(number), request)
     if RELEASE not in ledger.releases:
         make_release(
-            workspace, model, carriers=carriers, profile=profile, name=RELEASE, pool=proxy_pool(spec)
+            workspace,
+            model,
+            carriers=carriers,
+            profile=profile,
+            name=RELEASE,
+            pool=proxy_pool(spec.source, spec.preset.episodes),
         )
     return workspace
 
 
 def _cost(trial: TracingTrial, workspace: Workspace, copies: list[ModelState]) -> dict[str, Any]:
-    images, labels = evaluation_samples(trial.spec)
+    images, labels = trial.spec.source.samples("test")
     shared = release_folder(workspace, RELEASE).shared()
     named = ((station(number), copy) for number, copy in enumerate(copies))
     found = copy_cost(
