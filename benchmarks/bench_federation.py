@@ -23,8 +23,9 @@ import torch
 from timing import Row, at_least, report
 from zktrace.federation.client import Update
 from zktrace.federation.roster import experimental_roster
-from zktrace.federation.spec import RunSpec, State, build_model, load_data
+from zktrace.federation.spec import RunSpec, build_model
 from zktrace.federation.workers import Engine, default_workers, worker_engine
+from zktrace.learning.arrays import State
 from zktrace.learning.presets import load_preset
 from zktrace.learning.states import state_of
 
@@ -57,7 +58,7 @@ def one_round(engine: Engine, number: int, state: State) -> float:
 
 def measure(spec: RunSpec) -> list[Row]:
     """Rounds by both sides in turn, after one of each to warm up."""
-    dataset, _ = load_data(spec)
+    dataset, _ = spec.source.load()
     state = state_of(build_model(spec, dataset.shape[0]))
     workers = default_workers()
     threads = torch.get_num_threads()

@@ -12,10 +12,10 @@ pytest.importorskip("torch", reason="torch is not installed")
 from dispatch.small import operator
 from learning.synthetic import narrow, task, taught
 from zktrace.codes import sums, symmetric, unpack
-from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.learning.configs import EpisodeShape, EpisodicConfig
+from zktrace.learning.cost import copy_cost
 from zktrace.learning.states import state_of
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model

@@ -37,10 +37,12 @@ from zktrace.federation.flower.superlink import SuperLink
 from zktrace.federation.handout import Handout
 from zktrace.federation.run import run
 from zktrace.federation.server import conclude
-from zktrace.federation.spec import RunSpec, State, sample_counts
-from zktrace.federation.workers import single_threaded, worker_engine
+from zktrace.federation.spec import RunSpec, sample_counts
+from zktrace.federation.workers import worker_engine
+from zktrace.learning.arrays import State
 from zktrace.learning.presets import NAMES, load_preset, parse_preset
 from zktrace.learning.states import state_of
+from zktrace.learning.threads import single_threaded
 from zktrace.models import model_digest, open_model
 
 QUICK = Patience(connect=0.3, query=0.3, train=60, poll=0.01)

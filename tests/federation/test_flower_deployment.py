@@ -22,8 +22,9 @@ from zktrace.federation.flower.loopback import Loopback, Process, free_ports, lo
 from zktrace.federation.flower.superlink import train_on
 from zktrace.federation.run import run
 from zktrace.federation.server import RoundReport
-from zktrace.federation.spec import RunSpec, State
+from zktrace.federation.spec import RunSpec
 from zktrace.federation.workers import Engine, worker_engine
+from zktrace.learning.arrays import State
 from zktrace.models import model_digest, open_model
 
 pytestmark = [

@@ -21,8 +21,10 @@ from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.handout import Engine, Handout
 from zktrace.federation.run import read_marks, run
 from zktrace.federation.server import RoundReport
-from zktrace.federation.spec import RunSpec, State, load_data, sample_counts
+from zktrace.federation.spec import RunSpec, sample_counts
 from zktrace.federation.workers import worker_engine
+from zktrace.learning.arrays import State
+from zktrace.learning.data.source import DataSource
 from zktrace.models import model_digest, open_model
 
 
@@ -63,11 +65,11 @@ def test_watching_held_out_episodes_changes_no_weight(
 
 def test_a_split_without_enough_validation_is_not_watched(tmp_path: Path) -> None:
     spec = small.spec(small.preset(rounds=1))
-    dataset, plan = load_data(spec)
+    dataset, plan = spec.source.load()
     few = replace(plan, split=replace(plan.split, validation=plan.split.validation[:5]))
     seen: list[object] = []
     with pytest.MonkeyPatch.context() as patch, worker_engine(spec, workers=0) as engine:
-        patch.setattr(run_module, "load_data", lambda _: (dataset, few))
+        patch.setattr(DataSource, "load", lambda _: (dataset, few))
         run(spec, tmp_path, engine, progress=seen.append)
     assert [each.held_out for each in seen if isinstance(each, RoundReport)] == [None]
 
@@ -110,7 +112,7 @@ with worker_engine(spec, workers=0) as engine:
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_weights(tmp_path: Path) -> None:
     spec = small.spec(small.preset(rounds=4))
     trained(spec, tmp_path / "straight")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     folder = tmp_path / "killed"
     random = np.random.default_rng(0)
     kills = 0
@@ -198,7 +200,7 @@ def test_a_claimed_sample_count_does_not_own_the_average(tmp_path: Path) -> None
     """Station 2 sends poison and says it has seen 2^62 samples: the run ends as if it had sent nothing."""
     spec = small.spec(small.preset(rounds=1))
     counts = sample_counts(spec)
-    assert counts == tuple(len(load_data(spec)[1].shard(station)) for station in range(3))
+    assert counts == tuple(len(spec.source.load()[1].shard(station)) for station in range(3))
 
     def silenced(answer: Update | Absence) -> Update | Absence:
         return Absence(station=2, round=0, reason="silent") if answer.station == 2 else answer
@@ -256,7 +258,7 @@ def test_too_few_test_samples_are_noticed_before_training(tmp_path: Path) -> Non
 def test_cifar10_needs_its_folder() -> None:
     base = small.preset()
     with pytest.raises(InputError, match="--cifar10"):
-        load_data(small.spec(replace(base, data=replace(base.data, dataset="cifar10"))))
+        small.spec(replace(base, data=replace(base.data, dataset="cifar10"))).source.load()
 
 
 def test_marks_need_two_stations(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from federation import small
 from zktrace.errors import InputError
 from zktrace.federation.client import Absence, Update
 from zktrace.federation.server import conclude, failed, participants
-from zktrace.federation.spec import State
+from zktrace.learning.arrays import State
 from zktrace.learning.training import EpisodicReport
 
 SPEC = small.spec()

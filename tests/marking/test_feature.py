@@ -65,6 +65,14 @@ def copy(row: int) -> dict[str, np.ndarray]:
     return writer().write(word, rng=np.random.default_rng(row))
 
 
+def small() -> FeatureWriter:
+    """A few steps, the last of a pass with fewer probes."""
+    config = FeatureConfig(passes=3, batch_size=40, beside=32, margin=0.5, learning_rate=3e-4)
+    return FeatureWriter(
+        shared(), seed=SEED, probes=images()[:PROBES], beside=images()[PROBES:], config=config
+    )
+
+
 def named(state: Any) -> set[int]:
     rows = CODE.rows(range(6))
     evidence = Source(
@@ -75,6 +83,15 @@ def named(state: Any) -> set[int]:
         rows=CODE.rows,
     )
     return {each.recipient for each in investigate([evidence], budget=Fraction(1, 1000)).named}
+
+
+def test_a_seed_has_the_outcome_it_always_had() -> None:
+    """Numbers of the loop that `learning.loop` replaced; what is drawn is the same to the last bit."""
+    rng, word, shares = np.random.default_rng(7), unpack(CODE.rows([0])[0], PROBES), []
+    values = informed().read(small().write(word, rng=rng, progress=shares.append))
+    assert (values * (2.0 * word - 1)).mean() == pytest.approx(0.4142734, rel=1e-2)
+    assert rng.integers(1 << 60) == 406464715282823451
+    assert shares == [step / 9 for step in range(1, 10)]
 
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:

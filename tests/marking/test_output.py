@@ -1,6 +1,7 @@
 """Words are written into what a model says and read back, from the model or from its scores alone."""
 
 import inspect
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from learning.synthetic import narrow, same, task, taught
+from marking import test_feature
 from readouts.making import feature_reader, output_reader
 from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import Code, CodeKey, sums, unpack
@@ -89,6 +91,34 @@ def named(values: Any) -> set[int]:
         rows=CODE.rows,
     )
     return {each.recipient for each in investigate([evidence], budget=Fraction(1, 1000)).named}
+
+
+@pytest.mark.parametrize(
+    ("both", "strength", "beside", "drawn"),
+    [
+        (False, 0.2655012, None, 429075337960558552),
+        (True, 0.3968676, 0.06929381, 1134730160882148312),
+    ],
+)
+def test_a_seed_has_the_outcome_it_always_had(
+    both: bool, strength: float, beside: float | None, drawn: int
+) -> None:
+    """Numbers of the loop that `learning.loop` replaced; what is drawn is the same to the last bit."""
+    rng, also = np.random.default_rng(7), unpack(test_feature.CODE.rows([0])[0], test_feature.PROBES)
+    made = OutputWriter(
+        shared(),
+        seed=SEED,
+        reference=reader().project(shared()),
+        probes=images()[:PROBES],
+        support=support(),
+        beside=images()[PROBES:],
+        config=replace(CONFIG, passes=3, batch_size=48),
+    ).write(word(0), rng=rng, feature=(test_feature.small(), also) if both else None)
+    assert (reader().read(made) * (2.0 * word(0) - 1)).mean() == pytest.approx(strength, rel=1e-2)
+    assert rng.integers(1 << 60) == drawn
+    if beside is not None:
+        found = (test_feature.informed().read(made) * (2.0 * also - 1)).mean()
+        assert found == pytest.approx(beside, rel=1e-2)
 
 
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:

@@ -301,7 +301,7 @@ def test_the_command_counts_and_draws(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("zktrace.dispatch.proxy.proxy_pool", lambda _spec: pool())
+    monkeypatch.setattr("zktrace.learning.data.proxy.proxy_pool", lambda _source, _episodes: pool())
     out = str(tmp_path / "rows.jsonl")
     command = ["study", "innocents", "--out", out, "--work", str(tmp_path / "work"), "--dataset", "gnss"]
     command += ["--reference", str(shared), "--preset", "smoke", "--length", str(LENGTH), "--keys", "3"]

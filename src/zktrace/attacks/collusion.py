@@ -1,17 +1,13 @@
 """Several leakers who put their copies together."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from zktrace.errors import InputError
 from zktrace.learning.aggregation import fedavg
+from zktrace.learning.arrays import Arrays, State
 
-State = Mapping[str, NDArray[Any]]
 
-
-def average(states: Sequence[State], *, weights: Sequence[float] | None = None) -> dict[str, NDArray[Any]]:
+def average(states: Sequence[Arrays], *, weights: Sequence[float] | None = None) -> State:
     """The mean of copies, running statistics included, in their own types; a counter is one copy's."""
     if len(states) < 2:
         raise InputError(f"{len(states)} copies: a coalition has at least two")

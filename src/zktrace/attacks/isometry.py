@@ -1,17 +1,13 @@
 """A random rotation behind a frozen backbone: other features, the same distances (`sub:attack-protocol`)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.learning.arrays import Arrays, State
 from zktrace.learning.backbone import backbone_of
 
-State = Mapping[str, NDArray[Any]]
 
-
-def isometry(state: State, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+def isometry(state: Arrays, rng: np.random.Generator) -> State:
     """The same model with a random orthogonal map as its last layer `fc`, after one it may have already."""
     turn = orthogonal(backbone_of(state).features, rng)
     made = {name: np.array(array) for name, array in state.items()}

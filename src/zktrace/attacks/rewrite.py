@@ -14,17 +14,16 @@ turned in sign with its running mean, and its scale grow with the running deviat
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError, LimitExceeded
+from zktrace.learning.arrays import Arrays, State
 
-State = Mapping[str, NDArray[Any]]
-NewState = dict[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 
 EPSILON: Final = 1e-5  # of this package's BatchNorm layers
@@ -43,7 +42,7 @@ class Channels:
     features: bool  # whether nothing reads them but the user of the model
 
 
-def channel_sets(state: State) -> tuple[Channels, ...]:
+def channel_sets(state: Arrays) -> tuple[Channels, ...]:
     """Every set of channels of a ResNet of basic blocks, from the image on."""
     counts = [0, 0, 0, 0]
     for found in filter(None, map(_BLOCK.fullmatch, state)):
@@ -89,13 +88,13 @@ def _sets(counts: list[int], *, head: bool) -> Iterator[Channels]:
 
 
 def rescale(
-    state: State,
+    state: Arrays,
     rng: np.random.Generator,
     *,
     spread: float = 1.0,
     features: bool = False,
     norms: bool = False,
-) -> NewState:
+) -> State:
     """Every channel times exp(spread * N(0, 1)) where it is written, divided by it where it is read.
 
     `features`: the features of a model without `fc` as well, which changes them. `norms`: also the freedoms
@@ -116,7 +115,7 @@ def rescale(
     return done.state()
 
 
-def permute(state: State, rng: np.random.Generator, *, features: bool = False) -> NewState:
+def permute(state: Arrays, rng: np.random.Generator, *, features: bool = False) -> State:
     """The channels of every set in another order. `features`: those of a model without `fc` as well."""
     done = _Rewriting(state)
     for each in done.sets:
@@ -128,7 +127,7 @@ def permute(state: State, rng: np.random.Generator, *, features: bool = False) -
 class _Rewriting:
     """A state in double precision while it is rewritten."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Arrays) -> None:
         self.sets = channel_sets(state)
         self._types = {name: array.dtype for name, array in state.items()}
         self._order = list(state)
@@ -179,7 +178,7 @@ class _Rewriting:
         for name in each.readers:
             self._arrays[name] = self._arrays[name][:, order]
 
-    def state(self) -> NewState:
+    def state(self) -> State:
         """In the types and the order of the state that was given."""
         made = {
             name: np.ascontiguousarray(self._arrays[name].astype(self._types[name])) for name in self._order

@@ -4,23 +4,20 @@ The attacker sees a state dictionary as anybody does: a BatchNorm layer is what 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.errors import InputError
-
-State = Mapping[str, NDArray[Any]]
-NewState = dict[str, NDArray[Any]]
+from zktrace.learning.arrays import Array, Arrays, State
 
 STAGES: Final = ("stem", "layer1", "layer2", "layer3", "layer4")
 _VARIANCE: Final = ".running_var"
 _PART: Final = 1 << 20  # numbers that are in double precision at a time
 
 
-def batch_norms(state: State) -> list[str]:
+def batch_norms(state: Arrays) -> list[str]:
     """The names of the BatchNorm layers that have scales."""
     layers = [name.removesuffix(_VARIANCE) for name in state if name.endswith(_VARIANCE)]
     found = sorted(name for name in layers if f"{name}.weight" in state)
@@ -29,26 +26,26 @@ def batch_norms(state: State) -> list[str]:
     return found
 
 
-def quantise_scales(state: State, *, bits: int) -> NewState:
+def quantise_scales(state: Arrays, *, bits: int) -> State:
     """Attack 3: the scales of each layer rounded to 2^bits even steps between their least and greatest."""
     names = {f"{layer}.weight" for layer in batch_norms(state)}
     return _mapped(state, lambda name, array: _quantised(array, bits) if name in names else array)
 
 
-def quantise_all(state: State, *, bits: int) -> NewState:
+def quantise_all(state: Arrays, *, bits: int) -> State:
     """Every trained array of more than one number, scales included, rounded to 2^bits even steps each.
 
     Running statistics stay: deployment tools fold them into the weights or keep them.
     """
 
-    def each(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    def each(name: str, array: Array) -> Array:
         trained = array.dtype.kind == "f" and array.size > 1 and ".running_" not in name
         return _quantised(array, bits) if trained else array
 
     return _mapped(state, each)
 
 
-def _quantised(array: NDArray[Any], bits: int) -> NDArray[Any]:
+def _quantised(array: Array, bits: int) -> Array:
     if not 1 <= bits <= 32:
         raise InputError(f"{bits} bits: must be 1..32")
     low, high = float(array.min()), float(array.max())
@@ -63,7 +60,7 @@ def _quantised(array: NDArray[Any], bits: int) -> NDArray[Any]:
     return result
 
 
-def prune_scales(state: State, *, share: float, structured: bool = False) -> NewState:
+def prune_scales(state: Arrays, *, share: float, structured: bool = False) -> State:
     """Attack 1: the smallest scales of the whole model become 0.
 
     Structured, a channel goes as a whole: its shift and running mean become 0 too, its running variance 1.
@@ -83,7 +80,7 @@ def prune_scales(state: State, *, share: float, structured: bool = False) -> New
     return result
 
 
-def noise_scales(state: State, *, sigma: float, rng: np.random.Generator) -> NewState:
+def noise_scales(state: Arrays, *, sigma: float, rng: np.random.Generator) -> State:
     """Attack 2: Gaussian noise of `sigma` times the standard deviation of all scales, on every scale."""
     if not 0.0 <= sigma < np.inf:
         raise InputError(f"noise of {sigma}: must be a number of at least 0")
@@ -91,7 +88,7 @@ def noise_scales(state: State, *, sigma: float, rng: np.random.Generator) -> New
     spread = float(np.concatenate([state[f"{layer}.weight"].astype(np.float64) for layer in layers]).std())
     names = {f"{layer}.weight" for layer in layers}
 
-    def each(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    def each(name: str, array: Array) -> Array:
         if name not in names:
             return array
         return (array + sigma * spread * rng.standard_normal(array.shape)).astype(array.dtype)
@@ -99,7 +96,7 @@ def noise_scales(state: State, *, sigma: float, rng: np.random.Generator) -> New
     return _mapped(state, each)
 
 
-def reset_scales(state: State, *, stages: Sequence[str]) -> NewState:
+def reset_scales(state: Arrays, *, stages: Sequence[str]) -> State:
     """Attack 6: the scales of chosen stages become 1, as before any training."""
     for stage in stages:
         if stage not in STAGES:
@@ -114,6 +111,6 @@ def stage_of(name: str) -> str:
     return found.group(1) if found else "stem"
 
 
-def _mapped(state: State, each: Callable[[str, NDArray[Any]], NDArray[Any]]) -> NewState:
+def _mapped(state: Arrays, each: Callable[[str, Array], Array]) -> State:
     """A new state, array by array in the state's order; nothing of the old one is shared."""
     return {name: np.array(each(name, array)) for name, array in state.items()}

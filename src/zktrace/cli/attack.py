@@ -134,15 +134,14 @@ def finetune(
 
     from zktrace.attacks.training import finetune as finetune_state
     from zktrace.cli.progress import named_progress
-    from zktrace.federation.spec import RunSpec, load_data
-    from zktrace.federation.workers import single_threaded
+    from zktrace.federation.spec import RunSpec
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.learning.threads import single_threaded
 
     state = _open(source)
     spec = RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
-    dataset, plan = load_data(spec)
-    images, labels = dataset.take(plan.split.train)
+    images, labels = spec.source.samples("train")
     config = replace(spec.preset.episodes, episodes=episodes)
     with single_threaded(), named_progress("episodes", episodes) as progress:
         done = finetune_state(
@@ -254,11 +253,11 @@ def distill(
     from zktrace.attacks.distill import DistillConfig
     from zktrace.attacks.distill import distill as train_student
     from zktrace.cli.progress import named_progress
-    from zktrace.dispatch.proxy import leakers_samples
     from zktrace.federation.spec import RunSpec
-    from zktrace.federation.workers import single_threaded
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.learning.threads import single_threaded
+    from zktrace.studies.leaker import leakers_samples
 
     config = DistillConfig(
         objective=objective,

@@ -13,9 +13,9 @@ from zktrace.cli.registry import WorkspaceFolder, workspace_at
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
-    from zktrace.dispatch.cost import Cost
     from zktrace.dispatch.dispatching import Copy
     from zktrace.federation.spec import RunSpec
+    from zktrace.learning.cost import Cost
     from zktrace.releases import OpenRelease
 
 
@@ -66,9 +66,10 @@ def release(
         run.check_bits(place.setup.identity_bits, "the registry's have")
     pool = None
     if proxy is not None:
-        from zktrace.dispatch.proxy import proxy_pool
+        from zktrace.learning.data.proxy import proxy_pool
 
-        pool = proxy_pool(_spec(proxy, cifar10, seed))
+        spec = _spec(proxy, cifar10, seed)
+        pool = proxy_pool(spec.source, spec.preset.episodes)
     carriers = carriers_of(carrier)
     made = place.release(model, carriers=carriers, profile=profile.value, name=name, pool=pool)
     facts = {
@@ -196,11 +197,10 @@ def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") ->
 
 
 def _cost(release: "OpenRelease", copies: "list[Copy]", spec: "RunSpec") -> "Cost":
-    from zktrace.dispatch.cost import copy_cost
-    from zktrace.dispatch.proxy import evaluation_samples
+    from zktrace.learning.cost import copy_cost
     from zktrace.models import open_model
 
-    images, labels = evaluation_samples(spec)
+    images, labels = spec.source.samples("test")
     return copy_cost(
         release.shared,
         ((copy.station, open_model(copy.path)) for copy in copies),

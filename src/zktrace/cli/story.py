@@ -24,22 +24,22 @@ from zktrace.certificates.presence import largest_radius
 from zktrace.cli.progress import training_progress
 from zktrace.cli.report import write_training_report
 from zktrace.cli.terminal import sign
-from zktrace.court import judge
-from zktrace.court.judgement import STEPS
 from zktrace.credentials import Component, ModelBinding, prove, verify
 from zktrace.dispatch.copies import CopySettings
-from zktrace.dispatch.cost import Cost, copy_cost
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.dispatch.making import make_release
-from zktrace.dispatch.proxy import evaluation_samples
 from zktrace.dispatch.releases import reader_of
 from zktrace.errors import Error, EvidenceRejected
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
-from zktrace.federation.spec import RunSpec, build_model, load_data
-from zktrace.federation.workers import single_threaded, worker_engine
+from zktrace.federation.spec import RunSpec, build_model
+from zktrace.federation.workers import worker_engine
+from zktrace.judge import judge
+from zktrace.judge.judgement import STEPS
+from zktrace.learning.cost import Cost, copy_cost
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
+from zktrace.learning.threads import single_threaded
 from zktrace.learning.training import pretrain
 from zktrace.marking.weight import with_scales
 from zktrace.models import ModelState, model_digest, open_model, save_model
@@ -50,7 +50,7 @@ from zktrace.readouts.scales import gather, layer_sizes
 from zktrace.registry.export import write_export
 from zktrace.registry.log import Head
 from zktrace.registry.requests import Request
-from zktrace.registry.workspace import Home
+from zktrace.registry.workspace import Workspace
 from zktrace.report.attribution import agreement_figure
 from zktrace.report.case import case_figure, case_html
 from zktrace.report.demo import DemoCase, demo_html
@@ -146,8 +146,8 @@ class Story:
     # ── before anything leaks ──────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _workspace(self) -> Home:
-        return Home.create(
+    def _workspace(self) -> Workspace:
+        return Workspace.create(
             self.folder / "workspace",
             title="demo federation (simulated)",
             carriers=("weight",),
@@ -189,7 +189,7 @@ class Story:
             open_model(copy.path)
             for copy in dispatch(self._workspace, release=RELEASE, settings=CopySettings(share=SHARE))
         ]
-        images, labels = evaluation_samples(self._spec)
+        images, labels = self._spec.source.samples("test")
         cost = copy_cost(
             open_model(shared),
             zip(self._names, self._copies, strict=True),
@@ -221,7 +221,7 @@ class Story:
 
     def _disguised(self, station: int) -> State:
         """Thirty episodes on the leaker's own samples, then eight bits a number."""
-        dataset, plan = load_data(self._spec)
+        dataset, plan = self._spec.source.load()
         images, labels = dataset.take(plan.shard(station))
         config = self._preset.episodes.at_round(
             self._preset.federation.rounds - 1, self._preset.federation.rounds
@@ -257,10 +257,9 @@ class Story:
     def _innocent(self) -> None:
         """A model of the same kind that was never anybody's copy."""
         other = RunSpec(preset=self._preset, seed=self.seed + 1, words=())
-        dataset, plan = load_data(self._spec)
-        images, labels = dataset.take(plan.split.train)
+        images, labels = self._spec.source.samples("train")
         with single_threaded():
-            model = build_model(other, dataset.shape[0])
+            model = build_model(other, images.shape[1])
             pretrain(model, images, labels, self._preset.pretraining, np.random.default_rng(self.seed + 1))
         self._case("a model that was never dispatched", state_of(model), expected=())
 

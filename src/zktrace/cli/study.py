@@ -223,8 +223,8 @@ def innocents(
 
     from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
-    from zktrace.dispatch.proxy import proxy_pool
     from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.data.proxy import proxy_pool
     from zktrace.learning.presets import load_preset
     from zktrace.studies.federation import FederationTrial
     from zktrace.studies.innocents import InnocentsTrial, perform
@@ -247,7 +247,7 @@ def innocents(
         dataset=dataset,
         reference=reference,
         suspects=suspects,
-        pool=cache(lambda: proxy_pool(spec)),
+        pool=cache(lambda: proxy_pool(spec.source, spec.preset.episodes)),
         carriers=tuple(tuple(each.split("+")) for each in carrier or ()),
         profile="paper" if profile == "paper" else "informed",
         leaks=tuple(leak or LEAKS),

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zktrace.federation.spec import RunSpec, State, build_model, load_data
+from zktrace.federation.spec import RunSpec, build_model
+from zktrace.learning.arrays import State
 from zktrace.learning.episodes import can_form
 from zktrace.learning.states import load_state, state_of
 from zktrace.learning.training import EpisodicReport, Penalty, train_episodes
@@ -43,7 +44,7 @@ class Client:
     """One station: its samples, its codeword, its directions."""
 
     def __init__(self, spec: RunSpec, station: int) -> None:
-        dataset, plan = load_data(spec)
+        dataset, plan = spec.source.load()
         self._spec = spec
         self._station = station
         self._images, self._labels = dataset.take(plan.shard(station))

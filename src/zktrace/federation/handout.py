@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from zktrace.federation.client import Absence, Update
-from zktrace.federation.spec import State
+from zktrace.learning.arrays import State
 
 Answers = Callable[[int, tuple[int, ...], State], Iterable[Update | Absence]]  # round, asked, shared state
 

@@ -28,12 +28,13 @@ from zktrace.certificates.identity import agreement, cross_talk, load, quadratur
 from zktrace.errors import InputError, Refused
 from zktrace.federation.handout import Engine
 from zktrace.federation.server import RoundReport, conclude, participants
-from zktrace.federation.spec import RunSpec, State, build_model, load_data, sample_counts
-from zktrace.federation.workers import single_threaded
+from zktrace.federation.spec import RunSpec, build_model, sample_counts
+from zktrace.learning.arrays import State
 from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, prefixed, save_checkpoint
 from zktrace.learning.episodes import can_form
 from zktrace.learning.evaluation import embed, episode_accuracy
 from zktrace.learning.states import load_state, state_of
+from zktrace.learning.threads import single_threaded
 from zktrace.learning.training import EpochReport, pretrain
 from zktrace.models import save_model
 from zktrace.primitives.files import write_atomic
@@ -82,7 +83,7 @@ def run(
 
 def _check_tests(spec: RunSpec) -> None:
     """Whether the result can be measured is known before hours of training."""
-    dataset, plan = load_data(spec)
+    dataset, plan = spec.source.load()
     shape = spec.preset.evaluation.shape
     if not can_form(dataset.labels[plan.split.test], shape):
         raise InputError(f"the {len(plan.split.test)} test samples cannot form a {shape}: more data, or less")
@@ -105,9 +106,8 @@ def _claim(spec: RunSpec, folder: Path, *, resume: bool) -> None:
 
 
 def _pretrained(spec: RunSpec, folder: Path, report: Progress) -> State:
-    dataset, plan = load_data(spec)
-    model = build_model(spec, dataset.shape[0])
-    images, labels = dataset.take(plan.split.train)
+    images, labels = spec.source.samples("train")
+    model = build_model(spec, images.shape[1])
     pretrain(
         model,
         images,
@@ -169,7 +169,7 @@ def _held_out(spec: RunSpec) -> Callable[[State], float | None]:
 
     It draws from a generator of its own, so that a run with it ends in the weights of a run without.
     """
-    dataset, plan = load_data(spec)
+    dataset, plan = spec.source.load()
     shape = spec.preset.evaluation.shape
     labels = dataset.labels[plan.split.validation]
     share = max(shape.needed, _WATCHED // dataset.classes)
@@ -217,7 +217,7 @@ def read_marks(spec: RunSpec, initial: State, state: State) -> Marks | None:
 
 
 def _result(spec: RunSpec, initial: State, state: State, log: list[dict[str, Any]]) -> dict[str, Any]:
-    dataset, plan = load_data(spec)
+    dataset, plan = spec.source.load()
     model = build_model(spec, dataset.shape[0])
     load_state(model, state)
     images, labels = dataset.take(plan.split.test)

@@ -6,8 +6,9 @@ from typing import Any
 
 from zktrace.errors import Error, InputError
 from zktrace.federation.client import Absence, Update
-from zktrace.federation.spec import RunSpec, State
+from zktrace.federation.spec import RunSpec
 from zktrace.learning.aggregation import aggregate, check_update
+from zktrace.learning.arrays import State
 
 _SELECTION = 4  # purpose of randomness
 

@@ -3,16 +3,13 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.errors import InputError
-from zktrace.learning.data import Dataset, GnssSpec, Plan, load_cifar10, load_gnss, make_plan
-from zktrace.learning.data.gnss.settings import config_named
+from zktrace.learning.data.source import DataSource, source_of
 from zktrace.learning.presets import Preset
 from zktrace.learning.resnet import ResNet, resnet18, resnet34
 from zktrace.readouts.identity import IdentityCodebook, Words
@@ -47,6 +44,19 @@ class RunSpec:
         """Whether stations write their codewords."""
         return bool(self.words) and self.preset.marks.lambda_wm > 0
 
+    @property
+    def source(self) -> DataSource:
+        """The samples, and who holds what of them."""
+        federation = self.preset.federation
+        return source_of(
+            self.preset.data,
+            seed=self.seed,
+            stations=federation.clients,
+            alpha=federation.alpha,
+            cifar10=self.cifar10,
+            cache=self.cache,
+        )
+
     def codewords(self) -> Words:
         """(stations, bits) of 0 and 1."""
         packed = np.array([list(word) for word in self.words], dtype=np.uint8)
@@ -78,39 +88,9 @@ class RunSpec:
         return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()
 
 
-@lru_cache(maxsize=1)
-def load_data(spec: RunSpec) -> tuple[Dataset, Plan]:
-    """The dataset and who holds what of it."""
-    data, federation = spec.preset.data, spec.preset.federation
-    if data.dataset == "gnss":
-        return load_gnss(
-            GnssSpec(
-                total=data.samples,
-                seed=spec.seed,
-                imbalance=data.imbalance,
-                stations=federation.clients,
-                alpha=federation.alpha,
-                config=config_named(data.setting, domain_shift=data.domain_shift),
-            ),
-            cache=spec.cache,
-        )
-    if spec.cifar10 is None:
-        raise InputError("this preset trains on CIFAR-10: name its folder with --cifar10")
-    dataset = load_cifar10(spec.cifar10)
-    plan = make_plan(
-        dataset.labels,
-        classes=dataset.classes,
-        stations=federation.clients,
-        alpha=federation.alpha,
-        seed=spec.seed,
-        split=dataset.split,
-    )
-    return dataset, plan
-
-
 def sample_counts(spec: RunSpec) -> tuple[int, ...]:
     """The training samples of every station as the plan deals them: the weights of the average."""
-    _, plan = load_data(spec)
+    _, plan = spec.source.load()
     return tuple(len(shard) for shard in plan.shards())
 
 
@@ -121,5 +101,3 @@ def build_model(spec: RunSpec, channels: int) -> ResNet:
 
 
 _INITIAL = 1
-
-State = dict[str, NDArray[Any]]

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from zktrace.federation.client import Absence, Update, client
 from zktrace.federation.handout import SAME_FOR_ALL, Engine, Handout
 from zktrace.federation.server import failed
-from zktrace.federation.spec import RunSpec, State
+from zktrace.federation.spec import RunSpec
+from zktrace.learning.arrays import State
+from zktrace.learning.threads import one_thread
 from zktrace.primitives.processes import workers as workers_of
 
 
@@ -34,7 +34,7 @@ def worker_engine(
 
         yield Engine(here, handout)
         return
-    with workers_of(count, prepare=_one_thread) as pool:
+    with workers_of(count, prepare=one_thread) as pool:
 
         def apart(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
             tasks = ((spec, station, number, handout.outgoing(station, state)) for station in asked)
@@ -53,21 +53,6 @@ def _station_of(task: _Task) -> int:
 
 def _fit_task(task: _Task) -> Update | Absence:
     return _fit(*task)
-
-
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Torch with one thread inside the block: sums have one order, so a seed has one outcome."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _fit(spec: RunSpec, station: int, number: int, state: State) -> Update | Absence:

@@ -12,21 +12,17 @@ A state that cannot be averaged is refused by name of its station - its index in
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Array, Arrays, State
 
-Array = NDArray[Any]
-States = Sequence[Mapping[str, Array]]
+States = Sequence[Arrays]
 
 
-def fedavg(
-    states: States, weights: Sequence[float], *, like: Mapping[str, Array] | None = None
-) -> dict[str, Array]:
+def fedavg(states: States, weights: Sequence[float], *, like: Arrays | None = None) -> State:
     """sum_k n_k W_k / sum_k n_k, with sample counts n_k as `weights`."""
     _check_weights(states, weights)
     total = math.fsum(weights)
@@ -38,7 +34,7 @@ def fedavg(
     return _combine(states, like, mean)
 
 
-def median(states: States, *, like: Mapping[str, Array] | None = None) -> dict[str, Array]:
+def median(states: States, *, like: Arrays | None = None) -> State:
     """The coordinate-wise median (Yin et al.); between two middle values, their mean. It knows no weights."""
     return _combine(states, like, _median)
 
@@ -46,9 +42,7 @@ def median(states: States, *, like: Mapping[str, Array] | None = None) -> dict[s
 RULES = ("fedavg", "median")
 
 
-def aggregate(
-    rule: str, states: States, weights: Sequence[float], *, like: Mapping[str, Array] | None = None
-) -> dict[str, Array]:
+def aggregate(rule: str, states: States, weights: Sequence[float], *, like: Arrays | None = None) -> State:
     """By the rule's name. The median checks the weights too, and then ignores them."""
     if rule not in RULES:
         raise InputError(f"aggregation {rule!r} is not known; it is one of {', '.join(RULES)}")
@@ -58,7 +52,7 @@ def aggregate(
     return median(states, like=like)
 
 
-def check_update(state: Mapping[str, Array], like: Mapping[str, Array], *, station: int | str) -> None:
+def check_update(state: Arrays, like: Arrays, *, station: int | str) -> None:
     """Refuse a state with other names, shapes or element types than `like`, or with NaN or infinity in it."""
     strange = sorted(set(state) ^ set(like))
     if strange:
@@ -84,9 +78,7 @@ def _check_weights(states: States, weights: Sequence[float]) -> None:
             raise InputError(f"station {station}: weight {weight} is not a positive number")
 
 
-def _combine(
-    states: States, like: Mapping[str, Array] | None, rule: Callable[[list[Array]], Array]
-) -> dict[str, Array]:
+def _combine(states: States, like: Arrays | None, rule: Callable[[list[Array]], Array]) -> State:
     if not states:
         raise InputError("no station sent a state: there is nothing to aggregate")
     reference = states[0] if like is None else like

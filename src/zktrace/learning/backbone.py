@@ -1,13 +1,12 @@
 """Which ResNet a state belongs to, from the names and shapes of its arrays."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.errors import InputError, LimitExceeded
+from zktrace.learning.arrays import Arrays
 from zktrace.learning.resnet import BLOCKS, ResNet
 from zktrace.learning.states import load_state
 
@@ -15,7 +14,7 @@ MAX_OUTPUTS = 1 << 15  # of a last layer
 _BLOCK = re.compile(r"layer([1-4])\.([0-9]{1,3})\.conv1\.weight")
 
 
-def backbone_of(state: Mapping[str, NDArray[Any]], *, head: bool = True) -> ResNet:
+def backbone_of(state: Arrays, *, head: bool = True) -> ResNet:
     """The ResNet of this package that the state fits, with the state in it, in evaluation mode.
 
     A linear layer `fc` behind the backbone is part of the network unless `head` is false: features are then
@@ -35,7 +34,7 @@ def backbone_of(state: Mapping[str, NDArray[Any]], *, head: bool = True) -> ResN
     return model.eval()
 
 
-def _built(state: Mapping[str, NDArray[Any]], *, head: bool) -> ResNet:
+def _built(state: Arrays, *, head: bool) -> ResNet:
     first = state.get("conv1.weight")
     if first is None or first.ndim != 4 or first.shape[2:] != (7, 7) or not first.size:
         raise InputError("not a ResNet of this package: no first convolution of size 7x7 (conv1.weight)")
@@ -60,7 +59,7 @@ def _built(state: Mapping[str, NDArray[Any]], *, head: bool) -> ResNet:
     )
 
 
-def _outputs(state: Mapping[str, NDArray[Any]], features: int) -> int:
+def _outputs(state: Arrays, features: int) -> int:
     shape = state["fc.weight"].shape
     if len(shape) != 2 or shape[1] != features or not shape[0]:
         raise InputError(f"'fc.weight' has shape {shape}, the model needs (outputs, {features})")

@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from zktrace.errors import InputError, MalformedModel, Refused
+from zktrace.learning.arrays import Arrays, State
 from zktrace.models import open_model, save_model
 from zktrace.primitives.files import sweep
 
 FORMAT = "zkt-checkpoint-v1"
 _ENTRY = "zktrace"
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +31,14 @@ class Checkpoint:
     arrays: Arrays
     facts: Mapping[str, Any]
 
-    def group(self, prefix: str) -> dict[str, NDArray[Any]]:
+    def group(self, prefix: str) -> State:
         """Arrays named `prefix.*`, without the prefix; copies that outlive the file."""
         start = f"{prefix}."
         found = {name: each for name, each in self.arrays.items() if name.startswith(start)}
         return {name.removeprefix(start): np.array(each) for name, each in found.items()}
 
 
-def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+def prefixed(prefix: str, arrays: Arrays) -> State:
     """The inverse of `Checkpoint.group`."""
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 

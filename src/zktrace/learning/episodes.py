@@ -1,17 +1,17 @@
 """N-way K-shot episodes: drawing them from labels, and the loss of prototypical networks (Snell et al.)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Indices
 from zktrace.learning.configs import EpisodeShape
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,11 @@ class EpisodeSampler:
         classes = rng.choice(np.array(self.classes, dtype=np.int64), shape.way, replace=False)
         drawn = np.stack([rng.choice(self._members[int(k)], shape.needed, replace=False) for k in classes])
         return Episode(classes=classes, support=drawn[:, : shape.shot], query=drawn[:, shape.shot :])
+
+    def samples(self, rng: np.random.Generator) -> Iterator[Indices]:
+        """The samples of one episode after the other, without end."""
+        while True:
+            yield self.draw(rng).samples
 
 
 def can_form(labels: ArrayLike, shape: EpisodeShape) -> bool:

@@ -12,26 +12,23 @@ from sklearn.metrics import silhouette_score  # type: ignore[import-untyped]
 from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Images, Labels
+from zktrace.learning.batches import batch
 from zktrace.learning.configs import EpisodeShape
 from zktrace.learning.episodes import EpisodeSampler, episode_outcome
+from zktrace.learning.modes import in_mode
 from zktrace.learning.resnet import ResNet
-from zktrace.learning.training import Images, Labels, batch
 
 Features = NDArray[Any]  # (n, d)
 
 
 def embed(model: ResNet, images: Images, *, batch_size: int = 256) -> NDArray[np.float32]:
     """Features of images by the model as it would be deployed: running statistics, no gradient."""
-    before = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            parts = [
-                model(batch(images, np.arange(start, min(start + batch_size, len(images))))).numpy()
-                for start in range(0, len(images), batch_size)
-            ]
-    finally:
-        model.train(before)
+    with in_mode(model, training=False), torch.inference_mode():
+        parts = [
+            model(batch(images, np.arange(start, min(start + batch_size, len(images))))).numpy()
+            for start in range(0, len(images), batch_size)
+        ]
     return np.concatenate(parts) if parts else np.zeros((0, model.features), dtype=np.float32)
 
 

@@ -75,7 +75,7 @@ class ResNet(nn.Module):
         self.layer2 = _stage(width, 2 * width, two, 2)
         self.layer3 = _stage(2 * width, 4 * width, three, 2)
         self.layer4 = _stage(4 * width, 8 * width, four, 2)
-        generator = torch.Generator().manual_seed(int(rng.integers(1 << 63)))
+        generator = generator_of(rng)
         for module in self.modules():
             if isinstance(module, Conv2d):
                 nn.init.kaiming_normal_(
@@ -98,6 +98,11 @@ class ResNet(nn.Module):
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         pooled = x.mean(dim=(2, 3))
         return pooled if self.fc is None else self.fc(pooled)
+
+
+def generator_of(rng: np.random.Generator) -> torch.Generator:
+    """A generator of torch's that is decided by one of numpy's."""
+    return torch.Generator().manual_seed(int(rng.integers(1 << 63)))
 
 
 def linear(ins: int, outs: int, generator: torch.Generator, *, bias: bool = True) -> nn.Linear:

@@ -1,16 +1,11 @@
 """A model's state as numpy arrays by name, and back."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from zktrace.errors import InputError
-
-State = dict[str, NDArray[Any]]
+from zktrace.learning.arrays import Array, Arrays, State
 
 HEAD = "fc."  # torchvision's last layer, which only suspects have here
 
@@ -20,11 +15,11 @@ def state_of(model: nn.Module) -> State:
     return {name: _copy(value) for name, value in model.state_dict().items()}
 
 
-def _copy(value: torch.Tensor) -> NDArray[Any]:
+def _copy(value: torch.Tensor) -> Array:
     return np.array(value.detach().cpu().numpy(), order="C", copy=True)
 
 
-def load_state(model: nn.Module, state: Mapping[str, NDArray[Any]]) -> None:
+def load_state(model: nn.Module, state: Arrays) -> None:
     """Put arrays into a model of the same architecture. Entries of a last layer (`fc.*`) are passed over
     unless the model has one.
 

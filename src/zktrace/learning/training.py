@@ -4,42 +4,30 @@ Deterministic in (model, data, config, rng) on one machine with a fixed number o
 sets the threads; nothing here touches torch's global generator.
 """
 
-import hashlib
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import SGD
 
-from zktrace.errors import InputError, MalformedModel
-from zktrace.learning.checkpoints import (
-    Checkpoint,
-    begun,
-    check_same,
-    prefixed,
-    restore_rng,
-    rng_state,
-    save_checkpoint,
-)
+from zktrace.errors import InputError
+from zktrace.learning.arrays import Images, Indices, Labels
+from zktrace.learning.batches import NORMALISED, batch, passes, steps_of
 from zktrace.learning.configs import EpisodicConfig, PretrainConfig, cosine
 from zktrace.learning.episodes import EpisodeSampler, episode_outcome
-from zktrace.learning.resnet import ResNet
-from zktrace.learning.states import load_state, state_of
+from zktrace.learning.keeping import Keeping, fingerprint
+from zktrace.learning.loop import Course, Epoch, Outcome, train
+from zktrace.learning.modes import in_mode
+from zktrace.learning.resnet import ResNet, generator_of, linear
 
-Images = NDArray[Any]  # (n, channels, height, width)
-Labels = NDArray[Any]  # (n,) integers
 Penalty = Callable[[ResNet], Tensor]  # a scalar, already weighted, added to the task loss of every step
 
-KIND = "pre-training"
-SHIFT = 3  # pixels
+KIND: Final = "pre-training"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,23 +79,33 @@ def train_episodes(
     """
     _check_data(images, labels)
     sampler = EpisodeSampler(labels, config.shape)
-    optimizer = _optimizer(config, list(model.parameters()))
-    reports = []
-    with _training(model):
-        for number in range(config.episodes):
-            features = model(batch(images, sampler.draw(rng).samples))
-            outcome = episode_outcome(features, config.shape, config.temperature)
-            extra = _step(optimizer, model, outcome.loss, penalty, f"episode {number + 1}")
-            report = EpisodeReport(
-                episode=number + 1,
-                episodes=config.episodes,
-                loss=outcome.loss.item(),
-                penalty=extra,
-                accuracy=outcome.accuracy,
-            )
-            reports.append(report)
-            if progress is not None:
-                progress(report)
+
+    def loss(chosen: Indices) -> Outcome:
+        found = episode_outcome(model(batch(images, chosen)), config.shape, config.temperature)
+        return Outcome(
+            loss=found.loss, right=found.accuracy, penalty=None if penalty is None else penalty(model)
+        )
+
+    def report(episode: Epoch) -> EpisodeReport:
+        return EpisodeReport(
+            episode=episode.number,
+            episodes=config.episodes,
+            loss=episode.loss,
+            penalty=episode.penalty,
+            accuracy=episode.accuracy,
+        )
+
+    course = Course(
+        optimizer=_optimizer(config, list(model.parameters())),
+        epochs=config.episodes,
+        batches=sampler.samples(rng),
+        loss=loss,
+        rate=lambda _: config.learning_rate,
+        report=report,
+        unit="episode",
+    )
+    with in_mode(model, training=True):
+        reports = train(course, progress=progress)
     return EpisodicReport(
         episodes=config.episodes,
         images=config.episodes * config.shape.images,
@@ -136,133 +134,64 @@ def pretrain(
     without a state of its own); where nothing was saved yet, it starts. `model` and `rng` are overwritten.
     """
     _check_data(images, labels)
-    run = _Pretraining(model, images, labels, config, rng)
+    classes, targets = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(f"pre-training needs at least two classes, the labels have {len(classes)}")
+    modules = {"model": model, "head": linear(model.features, len(classes), generator_of(rng))}
+    keeping = None
     if checkpoint is not None:
-        run.begin(checkpoint, resume=resume)
-    with _training(model):
-        while len(run.reports) < config.epochs:
-            run.epoch(penalty)
-            if checkpoint is not None:
-                save_checkpoint(checkpoint, run.saved())
-            if progress is not None:
-                progress(run.reports[-1])
-    return tuple(run.reports)
-
-
-class _Pretraining:
-    """Everything that changes from epoch to epoch."""
-
-    def __init__(
-        self, model: ResNet, images: Images, labels: Labels, config: PretrainConfig, rng: np.random.Generator
-    ) -> None:
-        classes, self.targets = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise InputError(f"pre-training needs at least two classes, the labels have {len(classes)}")
-        self.model, self.images, self.labels, self.config, self.rng = model, images, labels, config, rng
-        self.head = _head(model.features, len(classes), rng)
-        modules = nn.ModuleDict({"model": model, "head": self.head})
-        self.parameters = dict(modules.named_parameters())
-        self.optimizer = _optimizer(config, list(self.parameters.values()))
-        self.reports: list[EpochReport] = []
-
-    def epoch(self, penalty: Penalty | None) -> None:
-        """Every sample once, or as many as the config says."""
-        config, number = self.config, len(self.reports)
-        _set_rate(self.optimizer, cosine(config.learning_rate, number, config.epochs))
-        order = self.rng.permutation(len(self.targets))[: config.samples or None]
-        losses, right, seen = 0.0, 0, 0
-        for start in range(0, len(order), config.batch_size):
-            chosen = order[start : start + config.batch_size]
-            if len(chosen) < 2:  # batch normalisation has no statistics of a single image
-                continue
-            truth = torch.from_numpy(self.targets[chosen])
-            logits = self.head(self.model(batch(self.images, chosen)))
-            loss = functional.cross_entropy(logits, truth)
-            _step(self.optimizer, self.model, loss, penalty, f"epoch {number + 1}")
-            losses += loss.item() * len(chosen)
-            right += int((logits.detach().argmax(dim=1) == truth).sum())
-            seen += len(chosen)
-        self.reports.append(
-            EpochReport(
-                epoch=number + 1,
-                epochs=config.epochs,
-                images=seen,
-                loss=losses / seen,
-                accuracy=right / seen,
-            )
-        )
-
-    def saved(self) -> Checkpoint:
-        """All that the next epoch depends on, except the data."""
-        momentum = {
-            name: self.optimizer.state[each]["momentum_buffer"].numpy()
-            for name, each in self.parameters.items()
-            if self.optimizer.state[each].get("momentum_buffer") is not None
-        }
-        arrays = prefixed("model", state_of(self.model)) | prefixed("head", state_of(self.head))
-        return Checkpoint(
+        keeping = Keeping(
+            path=checkpoint,
+            resume=resume,
             kind=KIND,
-            arrays=arrays | prefixed("momentum", momentum),
-            facts=self._facts()
-            | {"rng": rng_state(self.rng), "reports": [asdict(report) for report in self.reports]},
+            facts={"data": fingerprint(images, labels), "config": asdict(config)},
+            modules=modules,
+            rng=rng,
+            report=EpochReport,
         )
 
-    def _facts(self) -> dict[str, Any]:
-        """What a saved run must share with this one."""
-        return {"data": fingerprint(self.images, self.labels), "config": asdict(self.config)}
+    def loss(chosen: Indices) -> Outcome:
+        truth = torch.from_numpy(targets[chosen])
+        logits = modules["head"](model(batch(images, chosen)))
+        right = int((logits.detach().argmax(dim=1) == truth).sum())
+        found = functional.cross_entropy(logits, truth)
+        return Outcome(
+            loss=found, count=len(chosen), right=right, penalty=None if penalty is None else penalty(model)
+        )
 
-    def begin(self, path: Path, *, resume: bool) -> None:
-        """Take up the run saved at `path`, or see to it that a new one overwrites nothing."""
-        rng_state(self.rng)  # refuse a generator that cannot be saved now, not after an epoch
-        saved = begun(path, kind=KIND, resume=resume)
-        if saved is not None:
-            self.restore(path, saved)
-
-    def restore(self, path: Path, saved: Checkpoint) -> None:
-        """Set everything to what `saved` says."""
-        check_same(path, saved, self._facts())
-        load_state(self.model, saved.group("model"))
-        load_state(self.head, saved.group("head"))
-        for name, array in saved.group("momentum").items():
-            self.optimizer.state[self.parameters[name]]["momentum_buffer"] = torch.from_numpy(array).clone()
-        try:
-            restore_rng(self.rng, saved.facts["rng"])
-            self.reports = [EpochReport(**report) for report in saved.facts["reports"]]
-        except (KeyError, TypeError) as error:
-            raise MalformedModel(f"{path}: the checkpoint lacks what a run needs to go on") from error
+    course = _pretraining(config, nn.ModuleDict(modules), len(targets), loss, rng)
+    with in_mode(model, training=True):
+        return train(course, keeping=keeping, progress=progress)
 
 
-def fingerprint(images: Images, labels: Labels) -> dict[str, Any]:
-    """What tells one training set from another: shape, and a hash of the labels and of 64 images."""
-    chosen = np.linspace(0, len(images) - 1, num=min(64, len(images)), dtype=np.int64)
-    digest = hashlib.sha256(np.asarray(labels, dtype="<i8").tobytes())
-    digest.update(np.ascontiguousarray(images[chosen]).tobytes())
-    return {"shape": list(images.shape), "dtype": str(images.dtype), "sha256": digest.hexdigest()}
+def _pretraining(
+    config: PretrainConfig,
+    modules: nn.Module,
+    count: int,
+    loss: Callable[[Indices], Outcome],
+    rng: np.random.Generator,
+) -> Course[Indices, EpochReport]:
+    """Every sample once an epoch, or as many as the config says."""
+    steps = steps_of(count, config.batch_size, samples=config.samples, least=NORMALISED)
 
+    def report(epoch: Epoch) -> EpochReport:
+        return EpochReport(
+            epoch=epoch.number,
+            epochs=config.epochs,
+            images=epoch.count,
+            loss=epoch.loss,
+            accuracy=epoch.accuracy,
+        )
 
-def moved_about(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Images of a batch shifted, all alike, by up to SHIFT pixels, half of them mirrored."""
-    mirrored = torch.from_numpy(rng.random(len(images)) < 0.5)
-    turned = torch.where(mirrored[:, None, None, None], images.flip(3), images)
-    padded = functional.pad(turned, (SHIFT, SHIFT, SHIFT, SHIFT), mode="reflect")
-    down, right = (int(each) for each in rng.integers(0, 2 * SHIFT + 1, 2))
-    height, width = images.shape[2:]
-    return padded[:, :, down : down + height, right : right + width]
-
-
-def batch(images: Images, chosen: NDArray[np.int64]) -> Tensor:
-    """Chosen images as float32, in memory that torch has aligned (products may depend on alignment)."""
-    return torch.from_numpy(images[chosen]).to(torch.float32, copy=True)
-
-
-def _head(features: int, classes: int, rng: np.random.Generator) -> nn.Linear:
-    """torch's usual linear layer, drawn from `rng`."""
-    head = nn.Linear(features, classes, device="meta").to_empty(device="cpu")
-    generator = torch.Generator().manual_seed(int(rng.integers(1 << 63)))
-    bound = 1 / math.sqrt(features)
-    for each in head.parameters():
-        nn.init.uniform_(each, -bound, bound, generator=generator)
-    return head
+    return Course(
+        optimizer=_optimizer(config, list(modules.parameters())),
+        epochs=config.epochs,
+        steps=steps,
+        batches=passes(count, config.batch_size, rng, samples=config.samples, least=NORMALISED),
+        loss=loss,
+        rate=lambda step: cosine(config.learning_rate, step // steps, config.epochs),
+        report=report,
+    )
 
 
 def _optimizer(config: PretrainConfig | EpisodicConfig, parameters: list[nn.Parameter]) -> SGD:
@@ -273,34 +202,6 @@ def _optimizer(config: PretrainConfig | EpisodicConfig, parameters: list[nn.Para
         weight_decay=config.weight_decay,
         fused=True,  # one pass over memory a step
     )
-
-
-def _set_rate(optimizer: SGD, rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def _step(optimizer: SGD, model: ResNet, loss: Tensor, penalty: Penalty | None, place: str) -> float:
-    """One update by the gradient of loss + penalty; the penalty's value."""
-    extra = loss.new_zeros(()) if penalty is None else penalty(model)
-    total = loss + extra
-    if not math.isfinite(total.item()):
-        raise InputError(f"{place}: the loss is {total.item()}; lower the learning rate, or check the data")
-    optimizer.zero_grad()
-    total.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
-    return extra.item()
-
-
-@contextmanager
-def _training(model: nn.Module) -> Iterator[None]:
-    """Training mode inside, the former mode afterwards."""
-    before = model.training
-    model.train()
-    try:
-        yield
-    finally:
-        model.train(before)
 
 
 def _check_data(images: Images, labels: Labels) -> None:

@@ -11,32 +11,29 @@ measured with fixed BatchNorm statistics, as a suspect is read. Scales are left 
 carrier that is already in them stays, and what it did to the features is repaired.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Images, Indices, State
 from zktrace.learning.backbone import backbone_of
-from zktrace.learning.configs import cosine
+from zktrace.learning.batches import batch, passes, steps_of
+from zktrace.learning.modes import in_mode
 from zktrace.learning.resnet import ResNet
-from zktrace.learning.states import State, state_of
-from zktrace.learning.training import Images, batch
-from zktrace.marking.last_stage import head, heads, only_convolutions, trunks
+from zktrace.learning.states import state_of
+from zktrace.marking.last_stage import head, heads, trunks, write_by_training
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.features import feature_directions
 from zktrace.readouts.identity import Words
 from zktrace.readouts.reader import check_images
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
-
-_FEATURES: Final = 512  # of a ResNet-18 of full width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,16 +118,24 @@ class FeatureWriter:
         model = backbone_of(self._shared if start is None else plain(start))
         beside = self._paths[1] if start is None else trunks(model, self._beside)
         probes = self._paths[0] if start is None else trunks(model, self.probes)
-        with only_convolutions(model.layer4) as trained:
-            self._train(
-                model,
-                trained,
-                mark=self.mark(word),
-                probes=probes,
-                beside=beside,
-                rng=rng,
-                progress=progress,
-            )
+        mark, config = self.mark(word), self.config
+        others = min(config.beside, len(beside))
+
+        def loss(chosen: Indices, _step: int) -> Tensor:
+            near = torch.from_numpy(rng.choice(len(beside), others, replace=False))
+            features = head(model, torch.cat([probes[chosen], beside[near]]))
+            missed = mark.missed(torch.from_numpy(chosen), features[: len(chosen)])
+            moved = (features[len(chosen) :] - self._targets[near]).square().mean() / self._unit**2
+            return config.weight * missed + moved
+
+        write_by_training(
+            model,
+            passes(len(probes), config.batch_size, rng),
+            loss,
+            steps=config.passes * steps_of(len(probes), config.batch_size),
+            learning_rate=config.learning_rate,
+            progress=progress,
+        )
         return state_of(model)
 
     def mark(self, word: Words) -> FeatureMark:
@@ -143,41 +148,6 @@ class FeatureWriter:
             batch_size=self.config.batch_size,
             weight=self.config.weight,
         )
-
-    def _train(
-        self,
-        model: ResNet,
-        trained: list[nn.Parameter],
-        *,
-        mark: FeatureMark,
-        probes: Tensor,
-        beside: Tensor,
-        rng: np.random.Generator,
-        progress: Callable[[float], None] | None,
-    ) -> None:
-        config = self.config
-        rate = config.learning_rate * _FEATURES / model.features
-        optimizer = torch.optim.Adam(trained, lr=rate)
-        count = len(probes)
-        steps = config.passes * -(-count // config.batch_size)
-        others = min(config.beside, len(beside))
-        step = 0
-        for _ in range(config.passes):
-            order = rng.permutation(count)
-            for first in range(0, count, config.batch_size):
-                chosen = torch.from_numpy(order[first : first + config.batch_size])
-                near = torch.from_numpy(rng.choice(len(beside), others, replace=False))
-                for group in optimizer.param_groups:
-                    group["lr"] = cosine(rate, step, steps)
-                features = head(model, torch.cat([probes[chosen], beside[near]]))
-                missed = mark.missed(chosen, features[: len(chosen)])
-                moved = (features[len(chosen) :] - self._targets[near]).square().mean() / self._unit**2
-                optimizer.zero_grad()
-                (config.weight * missed + moved).backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-                step += 1
-                if progress is not None:
-                    progress(step / steps)
 
 
 class FeatureHinge:
@@ -206,17 +176,7 @@ class FeatureHinge:
     def __call__(self, model: ResNet) -> Tensor:
         """The penalty on the next batch of probes."""
         chosen = self._rng.choice(len(self.probes), self._size, replace=False)
-        with _evaluating(model):
+        with in_mode(model, training=False):
             features = model(batch(self.probes, chosen))
         values = (self._signed[torch.from_numpy(chosen)] * features).sum(dim=1)
         return functional.relu(self._margin - values).mean()
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    before = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(before)

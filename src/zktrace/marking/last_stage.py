@@ -1,21 +1,27 @@
 """A ResNet in two parts: the trunk, which all copies share, and the last stage, whose convolutions are moved.
 
 Whatever comes before the last stage is the same in all copies, so an image's way there is computed once.
+Writers that train are courses of the one loop (`learning.loop`) over these convolutions: `write_by_training`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim import Adam
 
+from zktrace.learning.arrays import Images, Indices
+from zktrace.learning.batches import batch
+from zktrace.learning.configs import cosine
+from zktrace.learning.loop import Course, Outcome, train
 from zktrace.learning.resnet import ResNet
-from zktrace.learning.training import Images, batch
 
-_CHUNK = 256  # images at a time where nothing is trained
+_CHUNK: Final = 256  # images at a time where nothing is trained
+_FEATURES: Final = 512  # of a ResNet-18 of full width
 
 
 def trunk(model: ResNet, x: Tensor) -> Tensor:
@@ -36,7 +42,7 @@ def head(model: ResNet, x: Tensor) -> Tensor:
 def trunks(model: ResNet, images: Images) -> Tensor:
     """What the last stage is given for each image."""
     with torch.no_grad():
-        places: list[NDArray[np.int64]] = [
+        places: list[Indices] = [
             np.arange(first, min(first + _CHUNK, len(images))) for first in range(0, len(images), _CHUNK)
         ]
         return torch.cat([trunk(model, batch(images, chosen)) for chosen in places])
@@ -65,3 +71,31 @@ def only_convolutions(stage: nn.Module) -> Iterator[list[nn.Parameter]]:
     finally:
         for each in stage.parameters():
             each.requires_grad_(True)
+
+
+def write_by_training(
+    model: ResNet,
+    batches: Iterator[Indices],
+    loss: Callable[[Indices, int], Tensor],
+    *,
+    steps: int,
+    learning_rate: float,
+    progress: Callable[[float], None] | None = None,
+) -> None:
+    """Move the convolutions of the last stage, and nothing else, by the loss of a batch at a step.
+
+    Adam, annealed to 0; the rate is for 512 features, more in proportion for fewer. BatchNorm statistics are
+    as the model's mode has them: fixed in evaluation mode.
+    """
+    rate = learning_rate * _FEATURES / model.features
+    with only_convolutions(model.layer4) as trained:
+        course = Course(
+            optimizer=Adam(trained, lr=rate),
+            epochs=steps,
+            batches=enumerate(batches),
+            loss=lambda numbered: Outcome(loss=loss(numbered[1], numbered[0])),
+            rate=lambda step: cosine(rate, step, steps),
+            report=lambda step: step,
+            unit="step",
+        )
+        train(course, progress=progress and (lambda step: progress(step.number / steps)))

@@ -13,36 +13,30 @@ features of other images near where they are, of all classes alike, and one that
 there and at the probes. A word of the feature carrier is trained in the same run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from zktrace.errors import InputError
 from zktrace.learning.answers import Support
+from zktrace.learning.arrays import Images, Indices, State
 from zktrace.learning.backbone import backbone_of
-from zktrace.learning.configs import cosine
+from zktrace.learning.batches import batch, moved_about, passes, steps_of
 from zktrace.learning.evaluation import embed
 from zktrace.learning.resnet import ResNet
-from zktrace.learning.states import State, state_of
-from zktrace.learning.training import Images, batch, moved_about
-from zktrace.marking.feature import FeatureMark, FeatureWriter
-from zktrace.marking.last_stage import head, only_convolutions, trunk, trunks
+from zktrace.learning.states import state_of
+from zktrace.marking.feature import FeatureWriter
+from zktrace.marking.last_stage import head, trunk, trunks, write_by_training
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
 from zktrace.readouts.reader import check_images
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.scores import output_frames, scattered
 from zktrace.readouts.suspects import plain
-
-_FEATURES: Final = 512  # of a ResNet-18 of full width
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +63,19 @@ class OutputConfig:
             )
         if min(self.passes, self.batch_size, self.beside) < 1:
             raise InputError("passes, batch size and other images of an output mark must be at least 1")
+
+
+class _Companion:
+    """The word of a feature carrier that is written in the same run."""
+
+    def __init__(self, model: ResNet, writer: FeatureWriter, word: Words, rng: np.random.Generator) -> None:
+        self._mark = writer.mark(word)
+        self.paths = trunks(model, writer.probes)
+        self.batches = passes(len(self.paths), self._mark.batch_size, rng)
+
+    def loss(self, chosen: Indices, features: Tensor, *, share: float) -> Tensor:
+        """Of chosen probes, a share of what it is in a run of its own."""
+        return share * self._mark.weight * self._mark.missed(torch.from_numpy(chosen), features)
 
 
 class OutputWriter:
@@ -127,54 +134,49 @@ class OutputWriter:
             raise InputError(f"a word of shape {word.shape} for {len(self._frames)} probes")
         model = backbone_of(self._shared if start is None else plain(start))
         signs = torch.from_numpy(scattered(2.0 * word - 1.0, self._frames.shape[1])).float()
-        signed = self._frames * signs[:, :, None]
-        mark = None
-        if feature is not None:
-            mark = feature[0].mark(feature[1]), trunks(model, feature[0].probes)
-        model.requires_grad_(requires_grad=False)
-        with only_convolutions(model.layer4) as trained:
-            self._train(model, trained, signed, mark, rng, progress or (lambda share: None))
+        config, probes = self.config, len(self._frames)
+        write_by_training(
+            model,
+            passes(probes, config.batch_size, rng),
+            self._course(model, self._frames * signs[:, :, None], feature, rng),
+            steps=config.passes * steps_of(probes, config.batch_size),
+            learning_rate=config.learning_rate,
+            progress=progress,
+        )
         return state_of(model)
 
-    def _train(  # noqa: PLR0917
+    def _course(
         self,
         model: ResNet,
-        trained: list[torch.nn.Parameter],
         signed: Tensor,
-        feature: tuple[FeatureMark, Tensor] | None,
+        feature: tuple[FeatureWriter, Words] | None,
         rng: np.random.Generator,
-        progress: Callable[[float], None],
-    ) -> None:
+    ) -> Callable[[Indices, int], Tensor]:
+        """The loss of chosen probes at a step, with other images and the companion's probes beside them."""
         config = self.config
+        companion = None if feature is None else _Companion(model, *feature, rng)
+        model.requires_grad_(requires_grad=False)  # first: torch's kernels differ by it, in last bits
         support, probes, beside = (trunks(model, each) for each in self._images)
-        rate = config.learning_rate * _FEATURES / model.features
-        optimizer = torch.optim.Adam(trained, lr=rate)
-        steps = config.passes * -(-len(probes) // config.batch_size)
-        own = _batches(len(probes), config.batch_size, rng)
-        companion = None if feature is None else _batches(len(feature[1]), feature[0].batch_size, rng)
         others = min(config.beside, len(beside))
-        for step in range(steps):
-            for group in optimizer.param_groups:
-                group["lr"] = cosine(rate, step, steps)
-            chosen, near = next(own), rng.choice(len(beside), others, replace=False, p=self._chances)
+
+        def loss(chosen: Indices, step: int) -> Tensor:
+            near = rng.choice(len(beside), others, replace=False, p=self._chances)
             shown, before = probes[chosen], self._asked[chosen]
             if step % 3:
                 images = moved_about(batch(self._images[1], chosen), rng)
                 shown, before = trunk(model, images), _scores(self._before(images), self._prototypes)
             parts = [support, shown, beside[near]]
-            also = None if companion is None else next(companion)
-            if feature is not None and also is not None:
-                parts.append(feature[1][also])
+            if companion is not None:
+                also = next(companion.batches)
+                parts.append(companion.paths[also])
             found = head(model, torch.cat(parts))
             held, asked, kept, *more = torch.split(found, [len(each) for each in parts])
-            loss = self._loss(held, asked, kept, signed[chosen], before, near)
-            if feature is not None and also is not None:
-                missed = feature[0].missed(torch.from_numpy(also), more[0])
-                loss = loss + config.companion * feature[0].weight * missed
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            progress((step + 1) / steps)
+            total = self._loss(held, asked, kept, signed[chosen], before, near)
+            if companion is not None:
+                total = total + companion.loss(also, more[0], share=config.companion)
+            return total
+
+        return loss
 
     def _loss(  # noqa: PLR0917
         self, held: Tensor, asked: Tensor, kept: Tensor, signed: Tensor, before: Tensor, near: Indices
@@ -210,11 +212,3 @@ def _alike(labels: Indices) -> Floats:
 def _along(frames: Tensor, scores: Tensor) -> Tensor:
     """(probes, r): scores along the directions of their probes."""
     return torch.einsum("jik,jk->ji", frames, scores)
-
-
-def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Indices]:
-    """Parts of one permutation after the other."""
-    while True:
-        order: Indices = rng.permutation(count)
-        for first in range(0, count, size):
-            yield order[first : first + size]

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.dispatch.cost import accuracy
-from zktrace.dispatch.proxy import evaluation_samples
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.cost import accuracy
 from zktrace.learning.evaluation import EpisodeScore
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
 from zktrace.readouts.readout import Attempt, Reading
 from zktrace.studies.ground import CARRIERS, Ground
@@ -133,7 +132,7 @@ class _Bench:
 
     @cached_property
     def _tests(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        return evaluation_samples(self.ground.spec)
+        return self.ground.spec.source.samples("test")
 
     @cached_property
     def _before(self) -> dict[str, float]:

@@ -30,7 +30,7 @@ from zktrace.carriers import IDENTITY, Profile
 from zktrace.codes import CodeKey
 from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.readouts.readout import Attempt, Reading, Readout
 from zktrace.readouts.samples import Pool

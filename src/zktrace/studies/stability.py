@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stability import flip_budget, measured_flips, probe_residuals, survival
 from zktrace.codes import unpack
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
 from zktrace.readouts.features import FeatureReader
 from zktrace.studies.ground import Ground

@@ -1,25 +1,24 @@
 """What each attacker makes of copies: files, so that a stopped study goes on with the next of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.attacks.collusion import average
 from zktrace.attacks.distill import DistillConfig, distill
 from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
-from zktrace.dispatch.proxy import leakers_samples
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.arrays import Arrays, State
+from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, open_model, save_model
 from zktrace.studies.ground import Ground
+from zktrace.studies.leaker import leakers_samples
 from zktrace.studies.rows import trial_id
 
-State = Mapping[str, NDArray[Any]]
 Progress = Callable[[str, int, int], None]  # what, done, of
 
 REWRITES: Final = ("rescale", "permute", "rewrite", "isometry")
@@ -97,7 +96,7 @@ class Suspects:
     def _rng(self, purpose: int, attacker: str) -> np.random.Generator:
         return self.ground.spec.rng(purpose, ATTACKERS.index(attacker))
 
-    def _rewritten(self, attacker: str) -> dict[str, NDArray[Any]]:
+    def _rewritten(self, attacker: str) -> State:
         copy, rng = self.ground.copies[0], self._rng(_REWRITE, attacker)
         if attacker == "isometry":
             return isometry(copy, rng)
@@ -107,7 +106,7 @@ class Suspects:
         made = rescale(copy, rng, spread=SPREAD, norms=True, features=features)
         return permute(made, rng, features=True) if attacker == "rewrite" else made
 
-    def _student(self, attacker: str, path: Path) -> dict[str, NDArray[Any]]:
+    def _student(self, attacker: str, path: Path) -> State:
         ground, students = self.ground, self.students
         images, labels = leakers_samples(
             ground.spec,
@@ -115,7 +114,7 @@ class Suspects:
             rng=ground.spec.rng(_LEAKER),
             inside=students.inside,
         )
-        teachers: list[State] = [ground.copies[0]]
+        teachers: list[Arrays] = [ground.copies[0]]
         if attacker.startswith("pair"):
             teachers = [average(ground.copies)]
         with single_threaded():

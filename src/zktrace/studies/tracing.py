@@ -15,11 +15,11 @@ import numpy as np
 
 from zktrace.attacks.collusion import average
 from zktrace.carriers import Profile
-from zktrace.dispatch.cost import copy_cost
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.dispatch.proxy import evaluation_samples, proxy_pool
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.spec import RunSpec
+from zktrace.learning.cost import copy_cost
+from zktrace.learning.data.proxy import proxy_pool
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.readouts.scales import Arrays
@@ -171,13 +171,18 @@ def prepared(
         workspace.enrol(station(number), request)
     if RELEASE not in ledger.releases:
         make_release(
-            workspace, model, carriers=carriers, profile=profile, name=RELEASE, pool=proxy_pool(spec)
+            workspace,
+            model,
+            carriers=carriers,
+            profile=profile,
+            name=RELEASE,
+            pool=proxy_pool(spec.source, spec.preset.episodes),
         )
     return workspace
 
 
 def _cost(trial: TracingTrial, release: OpenRelease, copies: list[ModelState]) -> dict[str, Any]:
-    images, labels = evaluation_samples(trial.spec)
+    images, labels = trial.spec.source.samples("test")
     named = ((station(number), copy) for number, copy in enumerate(copies))
     found = copy_cost(
         release.shared, named, images, labels, shape=trial.spec.preset.evaluation.shape, seed=trial.spec.seed

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from zktrace.errors import InputError
 from zktrace.learning.data.gnss.draws import Columns, exponential, laplace, poisson
 from zktrace.learning.data.gnss.modulated import GMSK, Modulated, root_raised_cosine
 from zktrace.learning.data.gnss.pulsed import CHIRP, NOISE, TONE, Pulsed
@@ -230,5 +231,5 @@ def test_laws_made_from_uniforms() -> None:
         assert count.mean() == pytest.approx(mean, abs=0.05)
         assert count.var() == pytest.approx(mean, rel=0.03)
     assert Columns(np.random.default_rng(1).random((100_000, 2))).normal().std() == pytest.approx(1, abs=0.02)
-    with pytest.raises(IndexError):
+    with pytest.raises(InputError, match="columns asked of"):
         Columns(np.zeros((3, 2))).many(3)

@@ -37,8 +37,8 @@ from zktrace.federation.flower.runfile import RunFile, read_run_file
 from zktrace.federation.run import run
 from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec
-from zktrace.federation.workers import single_threaded
 from zktrace.learning.data.cache import default_folder
+from zktrace.learning.threads import single_threaded
 from zktrace.primitives.files import write_atomic
 
 client_app = ClientApp()

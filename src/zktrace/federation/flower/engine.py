@@ -27,7 +27,8 @@ from zktrace.federation.flower.records import (
 from zktrace.federation.flower.runfile import node_key
 from zktrace.federation.handout import SAME_FOR_ALL, Engine, Handout
 from zktrace.federation.server import failed
-from zktrace.federation.spec import RunSpec, State
+from zktrace.federation.spec import RunSpec
+from zktrace.learning.arrays import State
 
 _log = logging.getLogger(__name__)
 _SLACK = 60.0  # seconds that a message outlives the wait for its answer, so that the wait decides

@@ -24,7 +24,7 @@ from safetensors.numpy import save
 
 from zktrace.errors import InputError
 from zktrace.federation.client import Absence, Update
-from zktrace.federation.spec import State
+from zktrace.learning.arrays import State
 from zktrace.learning.training import EpisodicReport
 from zktrace.models import DEFAULT_LIMITS
 from zktrace.models.safetensors_file import read_safetensors
@@ -82,7 +82,7 @@ def unpack(record: ArrayRecord) -> State:
     for name, each in record.items():
         try:
             array = _array(each)
-        except (ValueError, TypeError) as error:
+        except (InputError, ValueError, TypeError) as error:  # ours, and numpy's of a header
             raise InputError(f"array {_short(name)!a} cannot be read ({_short(str(error))})") from error
         found = _small(array) if name == _SMALL else {name: array}
         if found.keys() & state.keys():
@@ -100,16 +100,16 @@ def _small(block: NDArray[Any]) -> State:
 
 def _array(packed: Array) -> NDArray[Any]:
     if packed.stype != _NUMPY:
-        raise ValueError("not npy")
+        raise InputError("not npy")
     stream = BytesIO(packed.data)
     if npy.read_magic(stream) != (1, 0):
-        raise ValueError("not npy of version 1.0")
+        raise InputError("not npy of version 1.0")
     shape, fortran, dtype = npy.read_array_header_1_0(stream)
     if dtype.kind not in "fiub":
-        raise ValueError(f"elements of type {dtype}")
+        raise InputError(f"elements of type {dtype}")
     count, begin = math.prod(shape), stream.tell()
     if count * dtype.itemsize != len(packed.data) - begin:  # before anything of that size is allocated
-        raise ValueError("length and shape disagree")
+        raise InputError("length and shape disagree")
     flat = np.frombuffer(packed.data[begin:], dtype) if count else np.empty(0, dtype)
     return np.array(flat.reshape(shape, order="F" if fortran else "C"), order="C")
 

@@ -13,12 +13,17 @@ from zktrace.learning.data.episodes import StationReport, episode_report
 from zktrace.learning.data.gnss_dataset import GnssSpec, load_gnss
 from zktrace.learning.data.partition import Plan, make_plan
 from zktrace.learning.data.recordings import load_recordings
+from zktrace.learning.data.source import Cifar10Source, DataSource, GnssSource, HeldSource, source_of
 from zktrace.learning.data.splits import Split, split_samples
 
 __all__ = [
     "IMBALANCE",
+    "Cifar10Source",
+    "DataSource",
     "Dataset",
+    "GnssSource",
     "GnssSpec",
+    "HeldSource",
     "Normalisation",
     "Plan",
     "Split",
@@ -29,5 +34,6 @@ __all__ = [
     "load_gnss",
     "load_recordings",
     "make_plan",
+    "source_of",
     "split_samples",
 ]

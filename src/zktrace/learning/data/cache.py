@@ -16,9 +16,10 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from zktrace.errors import LimitExceeded, MalformedFile, Refused
+from zktrace.learning.arrays import Images
 from zktrace.learning.data.gnss.draws import Floats, Ints
 from zktrace.learning.data.gnss.render import SIZE
-from zktrace.learning.data.gnss.simulator import Images, Progress, Simulator
+from zktrace.learning.data.gnss.simulator import Progress, Simulator
 from zktrace.learning.data.gnss.timebase import ELEMENTS
 from zktrace.primitives.files import open_regular, whole_file
 from zktrace.primitives.shake import Shake

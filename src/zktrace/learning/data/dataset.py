@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Images, Labels
 from zktrace.learning.data.splits import Split
-
-Images = NDArray[np.float32]
-Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

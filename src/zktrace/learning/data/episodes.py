@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zktrace.learning.arrays import Indices
 from zktrace.learning.configs import EpisodeShape
-from zktrace.learning.data.splits import Indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

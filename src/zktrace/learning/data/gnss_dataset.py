@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 
 from zktrace.errors import LimitExceeded
+from zktrace.learning.arrays import Labels
 from zktrace.learning.data.cache import SAMPLE_LIMIT, SampleRequest, cached
 from zktrace.learning.data.counts import IMBALANCE, class_counts, shuffled_labels
-from zktrace.learning.data.dataset import Dataset, Labels
+from zktrace.learning.data.dataset import Dataset
 from zktrace.learning.data.gnss.settings import DEFAULT, GnssConfig
 from zktrace.learning.data.gnss.simulator import CLASS_NAMES, Progress, Simulator
 from zktrace.learning.data.partition import Plan, make_plan

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Indices
 from zktrace.learning.data.counts import apportion
-from zktrace.learning.data.splits import Indices, Split, split_samples
+from zktrace.learning.data.splits import Split, split_samples
 from zktrace.learning.data.streams import generator
 
 ATTEMPTS: Final = 1000

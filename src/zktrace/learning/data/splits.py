@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Indices
 from zktrace.learning.data.streams import generator
-
-Indices = NDArray[np.int64]
 
 PAPER: Final = (8, 1, 1)  # parts of ten
 

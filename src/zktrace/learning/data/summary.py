@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zktrace.learning.arrays import Indices
 from zktrace.learning.configs import EpisodeShape
 from zktrace.learning.data.episodes import StationReport, episode_report
 from zktrace.learning.data.partition import Plan
-from zktrace.learning.data.splits import Indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ what lets a batch be computed at once and still give each sample what it would g
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.errors import InputError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -27,7 +29,7 @@ class Columns:
         """The next `count` columns, [rows, count]."""
         start, self._at = self._at, self._at + count
         if self._at > self._values.shape[1]:
-            raise IndexError(f"{self._at} columns asked of {self._values.shape[1]}")
+            raise InputError(f"{self._at} columns asked of {self._values.shape[1]}")
         return self._values[:, start : self._at]
 
     def one(self) -> Floats:

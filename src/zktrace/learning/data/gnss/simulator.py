@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from zktrace.errors import InputError
+from zktrace.learning.arrays import Images
 from zktrace.learning.data.gnss.draws import Columns, Floats, Ints
 from zktrace.learning.data.gnss.front_end import FrontEnds
 from zktrace.learning.data.gnss.modulated import Modulated
@@ -26,7 +27,6 @@ from zktrace.learning.data.gnss.timebase import ELEMENTS, KEPT, LEAD, LENGTH, TI
 from zktrace.learning.data.gnss.waveforms import Chirp, FreqHopper, Multitone, Noise, Waveform
 from zktrace.learning.data.streams import numbered, stream_key
 
-Images = NDArray[np.float32]
 Progress = Callable[[int, int], None]  # samples done, samples in all
 
 WAVEFORMS: Final[tuple[type[Waveform], ...]] = (Chirp, FreqHopper, Modulated, Multitone, Pulsed, Noise)

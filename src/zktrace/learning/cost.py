@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 
 from zktrace.errors import InputError
-from zktrace.federation.workers import single_threaded
+from zktrace.learning.arrays import Images, Labels
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.configs import EpisodeShape
 from zktrace.learning.evaluation import EpisodeScore, embed, episode_accuracy
-from zktrace.learning.training import Images, Labels
+from zktrace.learning.threads import single_threaded
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
 

@@ -1,0 +1,135 @@
+"""Where samples come from, and who holds what of them: one value that training, dispatch and studies share.
+
+    GnssSource      simulated interference, made anew or from a cache
+    Cifar10Source   a folder of CIFAR-10
+    HeldSource      a dataset at hand: recordings (`load_recordings`), or anybody's own images
+
+A source is decided by its fields, wherever it is loaded; folders are the machine's own.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from zktrace.errors import InputError
+from zktrace.learning.arrays import Images, Labels
+from zktrace.learning.data.cifar10 import load_cifar10
+from zktrace.learning.data.dataset import Dataset
+from zktrace.learning.data.gnss.settings import config_named
+from zktrace.learning.data.gnss_dataset import GnssSpec, load_gnss
+from zktrace.learning.data.partition import Plan, make_plan
+from zktrace.learning.presets import DataConfig
+
+Part: TypeAlias = Literal["train", "validation", "test"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSource(ABC):
+    """Samples, their split, and their partition among stations."""
+
+    seed: int  # of all that is drawn
+    stations: int
+    alpha: float  # concentration of the Dirichlet partition over labels
+
+    def load(self) -> tuple[Dataset, Plan]:
+        """The dataset and who holds what of it. The last one is kept."""
+        return _loaded(self)
+
+    def samples(self, part: Part) -> tuple[Images, Labels]:
+        """One part of the split."""
+        dataset, plan = self.load()
+        return dataset.take(plan.split.parts()[part])
+
+    @abstractmethod
+    def made(self) -> tuple[Dataset, Plan]:
+        """The same, made or read anew."""
+
+    def _planned(self, dataset: Dataset) -> tuple[Dataset, Plan]:
+        """With the split that the dataset prescribes, or else one by the seed."""
+        plan = make_plan(
+            dataset.labels,
+            classes=dataset.classes,
+            stations=self.stations,
+            alpha=self.alpha,
+            seed=self.seed,
+            split=dataset.split,
+        )
+        return dataset, plan
+
+
+@lru_cache(maxsize=1)
+def _loaded(source: DataSource) -> tuple[Dataset, Plan]:
+    return source.made()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GnssSource(DataSource):
+    """Simulated CRPA interference."""
+
+    total: int
+    imbalance: float  # largest class over smallest
+    setting: str  # of the multipath: A or B
+    domain_shift: bool  # a front end of its own for each station
+    cache: Path | None = None  # None: in memory
+
+    def made(self) -> tuple[Dataset, Plan]:
+        """Simulated, or from the cache."""
+        spec = GnssSpec(
+            total=self.total,
+            seed=self.seed,
+            imbalance=self.imbalance,
+            stations=self.stations,
+            alpha=self.alpha,
+            config=config_named(self.setting, domain_shift=self.domain_shift),
+        )
+        return load_gnss(spec, cache=self.cache)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cifar10Source(DataSource):
+    """CIFAR-10 in its binary layout."""
+
+    folder: Path | None
+
+    def made(self) -> tuple[Dataset, Plan]:
+        """Read from the folder."""
+        if self.folder is None:
+            raise InputError("this preset trains on CIFAR-10: name its folder with --cifar10")
+        return self._planned(load_cifar10(self.folder))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldSource(DataSource):
+    """A dataset that somebody has at hand."""
+
+    dataset: Dataset
+
+    def made(self) -> tuple[Dataset, Plan]:
+        """The dataset as it is."""
+        return self._planned(self.dataset)
+
+
+def source_of(
+    data: DataConfig,
+    *,
+    seed: int,
+    stations: int,
+    alpha: float,
+    cifar10: Path | None = None,
+    cache: Path | None = None,
+) -> DataSource:
+    """The source that a preset speaks of, with this machine's folders."""
+    if data.dataset == "cifar10":
+        return Cifar10Source(seed=seed, stations=stations, alpha=alpha, folder=cifar10)
+    return GnssSource(
+        seed=seed,
+        stations=stations,
+        alpha=alpha,
+        total=data.samples,
+        imbalance=data.imbalance,
+        setting=data.setting,
+        domain_shift=data.domain_shift,
+        cache=cache,
+    )
