@@ -35,7 +35,7 @@ from zktrace.registry.log import Extension, Head, ProvenEntry
 from zktrace.registry.records import KINDS, EnrolmentRecord
 from zktrace.registry.requests import Request, read_offer
 from zktrace.registry.workspace import Workspace
-from zktrace.report.training import read_run
+from zktrace.report.run_folder import read_run
 
 HERE = Path(__file__).parent
 SAMPLES = HERE / "unreleased"

@@ -7,7 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from zktrace.report.attribution import AttributionReport, StationMark
-from zktrace.report.case import (
+from zktrace.report.case_scores import case_figure
+from zktrace.report.case_values import (
     BudgetState,
     CarrierSection,
     CaseReport,
@@ -17,10 +18,10 @@ from zktrace.report.case import (
     Recheck,
     RegistryProof,
     StationScore,
-    case_figure,
 )
 from zktrace.report.demo import DemoCase
-from zktrace.report.svg import figure, steps_plot
+from zktrace.report.plots import steps_plot
+from zktrace.report.svg import figure
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -16,12 +16,15 @@ from report import samples
 from zktrace.errors import InputError, MalformedFile
 from zktrace.report import numbers
 from zktrace.report.attribution import attribution_html
-from zktrace.report.case import DRAWN, CarrierSection, StationScore, case_html, headline
+from zktrace.report.case import case_html, headline
+from zktrace.report.case_scores import DRAWN
+from zktrace.report.case_values import CarrierSection, StationScore
 from zktrace.report.demo import demo_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
+from zktrace.report.run_folder import read_run
 from zktrace.report.svg import span, ticks
-from zktrace.report.training import read_run, training_html
+from zktrace.report.training import training_html
 
 VOID = {"meta", "br", "hr", "col"}
 KNOWN = {

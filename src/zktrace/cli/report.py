@@ -10,7 +10,7 @@ import typer
 from zktrace.cli.output import Json, check_free, emit
 
 if TYPE_CHECKING:
-    from zktrace.report.training import TrainingReport
+    from zktrace.report.run_folder import TrainingReport
 
 
 def report(
@@ -29,7 +29,8 @@ def report(
 def write_training_report(folder: Path, out: Path | None = None, *, replace: bool = True) -> Path:
     """Draw the run in `folder`; the file that was written."""
     from zktrace.primitives.files import write_atomic
-    from zktrace.report.training import read_run, training_html
+    from zktrace.report.run_folder import read_run
+    from zktrace.report.training import training_html
 
     path = out or folder / "report.html"
     check_free(path, force=replace)

@@ -52,10 +52,12 @@ from zktrace.registry.log import Head
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Workspace
 from zktrace.report.attribution import agreement_figure
-from zktrace.report.case import case_figure, case_html
+from zktrace.report.case import case_html
+from zktrace.report.case_scores import case_figure
 from zktrace.report.demo import DemoCase, demo_html
 from zktrace.report.html import Html
-from zktrace.report.svg import Dot, Limit, dot_plot, figure, steps_plot
+from zktrace.report.plots import Dot, Limit, dot_plot, steps_plot
+from zktrace.report.svg import figure
 from zktrace.report.tracing import report_of
 from zktrace.report.words import copies_of
 from zktrace.tracing import Case, Readout, trace

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zktrace.report import numbers
+from zktrace.report.heat import heat_key, heat_map
 from zktrace.report.html import Html, code, facts, join, name, section, table, tag
 from zktrace.report.page import page
-from zktrace.report.svg import figure, heat_key, heat_map
+from zktrace.report.svg import figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
