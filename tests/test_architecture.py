@@ -25,7 +25,7 @@ LIGHT = (
     "tracing",
     "judge",
 )
-TORCH_SIDE = ("learning", "marking", "federation", "dispatch", "attacks", "baselines", "studies")
+TORCH_SIDE = ("learning", "marking", "federation", "dispatch", "attacks", "baselines", "studies", "demo")
 FACES = ("report", "service", "cli")
 ORDER = LIGHT + TORCH_SIDE + FACES
 

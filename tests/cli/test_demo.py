@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from zktrace.cli.app import run
+from zktrace.cli.demo import outcome_table
 from zktrace.learning.presets import load_preset
-from zktrace.report.demo import NEXT, DemoCase, demo_html
+from zktrace.report.demo import NEXT, DemoCase, demo_html, write_demo_pages
+from zktrace.report.html import Html
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from zktrace.cli.story import Outcome, Story
+from zktrace.demo.outcomes import Told, Traced
+from zktrace.demo.story import EXPORT, RUN, Story
+from zktrace.report.training import write_training_report
 
 
 def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
@@ -29,15 +33,17 @@ def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
         marks=replace(demo.marks, push_margin=0.2),
     )
     lines: list[str] = []
-    story = Story(tmp_path, seed=7, say=lines.append, preset=short)
-    story.tell()
+    story = Story(tmp_path, seed=7, say=lines.append, preset=short).tell()
+    write_training_report(tmp_path / RUN, tmp_path / RUN / "report.html")
+    document = write_demo_pages(story, training=f"{RUN}/report.html", export=EXPORT)
+    assert document == tmp_path / "report.html"
     assert [each.case for each in story.outcomes if not each.ok] == []
     assert len(story.outcomes) >= 16
-    pages = [each.page for each in story.outcomes if each.page]
+    pages = pages_of(story)
     assert len(pages) == 6
     for page in ("report.html", *pages):
         HTMLParser().feed((tmp_path / page).read_text())
-    assert story.table().count("\N{CHECK MARK}") == len(story.outcomes)
+    assert outcome_table(story.outcomes).count("\N{CHECK MARK}") == len(story.outcomes)
     assert any("dispatch" in line for line in lines)
     check_page(story)
     # an auditor and a judge can work from what lies in the folder
@@ -49,29 +55,32 @@ def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
     assert run([*arguments, "--suspect", str(tmp_path / "cases" / "suspect-2.safetensors")]) == 1
 
 
-def check_page(story: Story) -> None:
+def pages_of(story: Told) -> list[str]:
+    """Addresses of the cases' own reports."""
+    traced = [each.shown.evidence.name for each in story.outcomes if isinstance(each.shown, Traced)]
+    return [f"cases/{name.removesuffix('.zkt.json')}.html" for name in traced]
+
+
+def check_page(story: Told) -> None:
     """A picture for every case, a tick, no link into nothing, and what to do next."""
-    document = story.report.read_text()
+    document = (story.folder / "report.html").read_text()
     main = document.partition("<main>")[2]
     for each in story.outcomes:
         assert main.count(escape(each.case)) >= 2
-        assert "<svg" in each.figure
-        assert each.figure in main
+    articles = main.split("<article>")[1:]
+    assert len(articles) == len(story.outcomes)
+    for each, article in zip(story.outcomes, articles, strict=True):
+        assert escape(each.case) in article
+        assert "<svg" in article
     assert main.count("\N{CHECK MARK}") == 2 * len(story.outcomes)
     assert "\N{BALLOT X}" not in main
     addresses = re.findall('href="([^"]*)"', main)
     assert {"run/report.html", "registry.json", "cases/case-1.zkt.json"} <= set(addresses)
-    assert {each.page for each in story.outcomes if each.page} <= set(addresses)
+    assert set(pages_of(story)) <= set(addresses)
     assert [each for each in addresses if not (story.folder / each).is_file()] == []
     assert "Next: your own model" in main
-    wrong = replace(story.outcomes[0], ok=False)
-    assert demo_html([_case(wrong)], head="h", reports={}, evidence={}).count("\N{BALLOT X}") == 2
-
-
-def _case(each: Outcome) -> DemoCase:
-    return DemoCase(
-        case=each.case, expected=each.expected, happened=each.happened, ok=each.ok, figure=each.figure
-    )
+    wrong = DemoCase(case="c", expected="e", happened="h", ok=False, figure=Html("<svg></svg>"))
+    assert demo_html([wrong], head="h", reports={}, evidence={}).count("\N{BALLOT X}") == 2
 
 
 def test_what_to_do_next_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:

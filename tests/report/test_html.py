@@ -235,6 +235,7 @@ def test_a_case_shows_what_a_reader_needs() -> None:
 def test_one_number_has_the_same_digits_everywhere() -> None:
     assert numbers.chance(Fraction(1, 1000)) == "1/1000 (0.001)"
     assert numbers.chance(Fraction(1, 120_000)) == "1/120000 (8.34e-6)"
+    assert numbers.chance(Fraction(10**12 - 1, 10**15)) == "0.001"
     assert [numbers.chance(Fraction(value)) for value in (0, 1)] == ["0", "1"]
     for value in (0.29, -0.07, 494.6, 1e15 + 0.3, 0.005):
         assert numbers.down(value) == numbers.down(Fraction(value))

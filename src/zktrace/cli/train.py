@@ -89,11 +89,11 @@ def train(
 
     from zktrace.cli.files import public_key
     from zktrace.cli.progress import training_progress
-    from zktrace.cli.report import write_training_report
     from zktrace.federation.roster import experimental_roster
     from zktrace.federation.spec import RunSpec
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
+    from zktrace.report.training import write_training_report
 
     chosen = load_preset(preset)
     if unmarked:
@@ -135,7 +135,8 @@ def train(
             place = _place(address, root_certificates, node_key or [])
             result = _on_flower(spec, out, place, round_timeout, resume=resume, progress=progress)
     _write_keys(out / "stations", keys, names)
-    report = write_training_report(out)
+    report = out / "report.html"
+    write_training_report(out, report)
     marks = result["marks"]
     text = f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"
     if marks is not None:

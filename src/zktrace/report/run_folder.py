@@ -3,13 +3,17 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from zktrace.credentials.keys import FILE_LIMIT, PublicKey
 from zktrace.errors import Error, InputError, MalformedFile
 from zktrace.learning.checkpoints import load_checkpoint
 from zktrace.primitives.files import read_bounded
+from zktrace.readouts.runs import MODEL, SPEC
+from zktrace.registry.roster import Roster
+from zktrace.tracing.attribution import read_attribution
 
 _LIMIT: Final = 1 << 26  # bytes of a file of the run
 
@@ -62,9 +66,9 @@ class TrainingReport:
 
 def read_run(folder: Path) -> TrainingReport:
     """What a run folder tells. Only `spec.json` must be there; everything else may be still to come."""
-    if not (folder / "spec.json").exists():
-        raise InputError(f"{folder}: not the folder of a run of `zktrace train` (it has no spec.json)")
-    spec = _object(folder / "spec.json")
+    if not (folder / SPEC).exists():
+        raise InputError(f"{folder}: not the folder of a run of `zktrace train` (it has no {SPEC})")
+    spec = _object(folder / SPEC)
     result = _object(folder / "result.json") if (folder / "result.json").exists() else {}
     saved = _object(folder / "agreement.json") if (folder / "agreement.json").exists() else {}
     try:
@@ -81,6 +85,25 @@ def read_run(folder: Path) -> TrainingReport:
         agreement=matrix if {len(row) for row in matrix} == {len(matrix)} else (),
         stations=_names(spec, max(clients, len(matrix))),
     )
+
+
+def with_agreement(run: TrainingReport, folder: Path) -> TrainingReport:
+    """Runs of an earlier version kept no matrix; where model and keys are there, it is read from them."""
+    paths = [folder / "stations" / f"{name}.pub" for name in run.stations]
+    model, marks = folder / MODEL, run.part("marks")
+    if run.agreement or not all(each.exists() for each in (model, *paths)) or "bits" not in marks:
+        return run
+    try:
+        who = Roster(
+            names=run.stations,
+            keys=tuple(PublicKey.from_bytes(read_bounded(path, limit=FILE_LIMIT)) for path in paths),
+            rows=tuple(int(each) for each in run.spec.get("rows", ())),
+            bits=int(marks["bits"]),
+        )
+        found = read_attribution(model, who, raw=bool(marks.get("raw", True)))
+    except (Error, TypeError, ValueError):
+        return run  # the rest of the report is still worth having
+    return replace(run, agreement=found.matrix)
 
 
 def _names(spec: Mapping[str, Any], count: int) -> tuple[str, ...]:

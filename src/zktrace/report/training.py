@@ -1,17 +1,25 @@
 """The report on a training run, from the files of its folder. Works on a run that is not finished, too."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final, TypeAlias
 
+from zktrace.primitives.files import write_atomic
 from zktrace.report import numbers
 from zktrace.report.attribution import agreement_figure
 from zktrace.report.html import Child, Html, code, facts, join, name, section, table, tag
 from zktrace.report.page import page
 from zktrace.report.plots import Limit, Series, line_plot
-from zktrace.report.run_folder import TrainingReport, finite
+from zktrace.report.run_folder import TrainingReport, finite, read_run, with_agreement
 from zktrace.report.svg import Colour, Shape, legend
 
 _REASONS: Final = 200  # rows of the table of absences
+
+
+def write_training_report(folder: Path, out: Path, *, replace: bool = True) -> None:
+    """Draw the run in `folder` to the file `out`."""
+    run = with_agreement(read_run(folder), folder)
+    write_atomic(out, training_html(run).encode(), replace=replace)
 
 
 def training_html(run: TrainingReport) -> str:
