@@ -15,7 +15,8 @@ from zktrace.learning.backbone import MAX_OUTPUTS, backbone_of
 from zktrace.marking.feature import MAX_FEATURES, FeatureReader, check_features
 from zktrace.marking.output import Support, class_scores
 from zktrace.models import open_model
-from zktrace.readouts.alignment import MAX_CHANNELS, align_scales
+from zktrace.readouts.alignment import align_scales
+from zktrace.readouts.channels import MAX_CHANNELS
 
 
 def with_head(path: Path, outputs: int) -> Path:
