@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Cifar10, Force, Json, Seed
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ app = typer.Typer(
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The copy: safetensors, npz or torch zip.")]
 Out = Annotated[Path, typer.Option("--out", help="The attacked model, as safetensors.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is random.")]
 
 
 @app.command("quantise")
@@ -118,9 +117,7 @@ def finetune(
         str, typer.Option("--preset", help="Preset or TOML: the leaker's data and shape of episodes.")
     ] = "smoke",
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="How many.")] = 50,
-    cifar10: Annotated[
-        Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
-    ] = None,
+    cifar10: Cifar10 = None,
     seed: Seed = 42,
     force: Force = False,
     as_json: Json = False,
@@ -234,9 +231,7 @@ def distill(
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Saved after every epoch; taken up if it exists.")
     ] = None,
-    cifar10: Annotated[
-        Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
-    ] = None,
+    cifar10: Cifar10 = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the data.")] = 42,
     student_seed: Annotated[int, typer.Option("--student-seed", min=0, help="Of the student.")] = 0,
     force: Force = False,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.files import public_key
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Force, Json, Raw, RosterKeys, RosterWorkspace, SharedModel, workspace_at
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,27 +23,19 @@ _MAP_LIMIT = 32  # stations whose map still fits a terminal
 
 
 def attribute(
-    model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
-    public: Annotated[
-        list[Path] | None,
-        typer.Option("--public", help="A station's public key; repeat it, in the order of the roster."),
-    ] = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", help="Instead: keys, names and codeword length of a registry."),
-    ] = None,
+    model: SharedModel,
+    public: RosterKeys = None,
+    workspace: RosterWorkspace = None,
     bits: Annotated[
         int | None,
         typer.Option("--bits", min=1, max=65536, help="Codeword length. Default: the run's, or 128."),
     ] = None,
     seed: Annotated[str, typer.Option("--codebook", help="Public seed of the codebook.")] = "",
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
-    ] = False,
+    raw: Raw = False,
     report: Annotated[
         Path | None, typer.Option("--report", help="Write an HTML report with table and heat map.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Read every station's component from a model's BatchNorm scales and compare it with all codewords.
@@ -85,7 +78,6 @@ def _stations(
             rows=() if run is None or len(run.rows) != len(public) else run.rows,
             bits=bits or (_BITS if run is None else run.bits),
         )
-    from zktrace.cli.registry import workspace_at
 
     found = roster(workspace_at(workspace).registry.ledger(), run.stations or None if run else None)
     if bits not in (None, found.bits):

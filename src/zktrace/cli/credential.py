@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.enrolment import request
 from zktrace.cli.files import public_key, read_as, secret_key
-from zktrace.cli.output import Json, check_free, emit, say
+from zktrace.cli.options import AllowWeak, Force, Json, Raw, WorkspaceFolder, workspace_at
+from zktrace.cli.output import check_free, emit, say
 from zktrace.errors import InputError, Refused, WeakParameters
 
 if TYPE_CHECKING:
@@ -30,19 +32,6 @@ ComponentFile = Annotated[
 Station = Annotated[
     str | None,
     typer.Option("--station", help="With --model: read this station's identity bits from the model."),
-]
-WorkspaceFolder = Annotated[
-    Path | None, typer.Option("--workspace", help="The registry whose setup counts (default: found).")
-]
-Raw = Annotated[
-    bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
-]
-AllowWeak = Annotated[
-    bool,
-    typer.Option(
-        "--allow-weak-params",
-        help="Take keys of the paper's set and of the test-* sets too, which can be forged.",
-    ),
 ]
 Message = Annotated[Path | None, typer.Option("--message", help="Bind to this file: a signature.")]
 
@@ -158,7 +147,7 @@ def prove(
     message: Message = None,
     workspace: WorkspaceFolder = None,
     raw: Raw = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing proof.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Prove knowledge of a credential's secret, in zero knowledge.
@@ -266,6 +255,9 @@ def verify(
     emit(facts, as_json=as_json, text=text + _warning(statement.params))
 
 
+app.command("request")(request)
+
+
 def check_strong(what: str, params: "XLPNParams", *, allowed: bool) -> None:
     """Refuse a parameter set that is not strong, unless the option says that it will do."""
     if params.weakness and not allowed:
@@ -329,7 +321,6 @@ def _read_component(
     state: "ModelState", station: str, workspace: Path | None, *, raw: bool
 ) -> "tuple[Component, PublicKey]":
     """The bits that a registry's setup finds in a model at a station's row, and the station's credential."""
-    from zktrace.cli.registry import workspace_at
     from zktrace.credentials import Component, PublicKey
     from zktrace.readouts.identity import read_component
 

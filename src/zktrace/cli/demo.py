@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from zktrace.cli.output import Json, emit, say
+from zktrace.cli.options import Json
+from zktrace.cli.output import emit, say
 from zktrace.cli.terminal import sign, tell
 from zktrace.errors import Rejected
 

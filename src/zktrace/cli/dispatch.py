@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.carriers import CarrierChoice
-from zktrace.cli.marks import Marks, mark_settings
-from zktrace.cli.output import Json, emit
-from zktrace.cli.registry import WorkspaceFolder, workspace_at
+from zktrace.cli.options import (
+    Cifar10,
+    Json,
+    Marks,
+    ReleaseName,
+    RunSeed,
+    SharedModel,
+    WorkspaceFolder,
+    mark_settings,
+    workspace_at,
+)
+from zktrace.cli.output import emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,12 +35,8 @@ class ProfileName(StrEnum):
     PAPER = "paper"
 
 
-Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the run that made the data's split.")]
-
-
 def release(
-    model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
+    model: SharedModel,
     name: Annotated[str | None, typer.Option("--name", help="Default: r1, r2, ...")] = None,
     carrier: Annotated[
         CarrierChoice, typer.Option("--carrier", help="Where copies will carry their rows.")
@@ -49,7 +54,7 @@ def release(
         ),
     ] = None,
     cifar10: Cifar10 = None,
-    seed: Seed = 42,
+    seed: RunSeed = 42,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:
@@ -97,7 +102,7 @@ def dispatch(
     everybody: Annotated[
         bool, typer.Option("--all", help="Every enrolled station, revoked ones aside.")
     ] = False,
-    release: Annotated[str | None, typer.Option("--release", help="Default: the latest.")] = None,
+    release: ReleaseName = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder of the copies. Default: copies/RELEASE in the workspace."),
@@ -125,7 +130,7 @@ def dispatch(
         ),
     ] = None,
     cifar10: Cifar10 = None,
-    seed: Seed = 42,
+    seed: RunSeed = 42,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Force, Json
+from zktrace.cli.output import check_free, emit
 
 
 def report(
@@ -13,7 +14,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write. Default: report.html in the folder.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file named by --out.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Draw a training run as one HTML file: curves, marks, who was absent, where it came from."""

@@ -5,24 +5,32 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.marks import Marks, mark_settings
-from zktrace.cli.output import Json, emit
+from zktrace.cli.options import (
+    Cifar10,
+    Json,
+    Marks,
+    PresetName,
+    Profile,
+    RunPreset,
+    Seeds,
+    check_profile,
+    mark_settings,
+)
+from zktrace.cli.output import emit
 from zktrace.errors import InputError
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
 Work = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
-Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
 Datasets = Annotated[list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")]
-Seeds = Annotated[list[int], typer.Option("--seed", min=0, help="Repeat it for more runs.")]
 
 
 @app.command("federation")
 def federation(
     out: Out,
     work: Work,
-    preset: Annotated[str, typer.Option("--preset", help="A preset's name, or a TOML file.")] = "desk",
+    preset: PresetName = "desk",
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
     cifar10: Cifar10 = None,
@@ -64,12 +72,12 @@ def tracing(
     work: Work,
     model: Annotated[Path, typer.Option("--model", help="The shared model: model.safetensors of a run.")],
     dataset: Annotated[str, typer.Option("--dataset", help="What it was trained on: gnss or cifar10.")],
-    preset: Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")] = "desk",
+    preset: RunPreset = "desk",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of that run.")] = 42,
     carrier: Annotated[
         list[str], typer.Option("--carrier", help="weight or feature; repeat it for copies with both.")
     ] = ["weight"],  # noqa: B006
-    profile: Annotated[str, typer.Option("--profile", help="informed or paper.")] = "informed",
+    profile: Profile = "informed",
     share: Annotated[
         float | None, typer.Option("--share", help="Weight carrier, informed: share of the scales' norm.")
     ] = None,
@@ -89,7 +97,6 @@ def tracing(
     """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
     from dataclasses import replace
 
-    from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
     from zktrace.dispatch.copies import CopySettings
     from zktrace.learning.data.cache import default_folder
@@ -98,8 +105,7 @@ def tracing(
     from zktrace.studies.rows import Rows
     from zktrace.studies.tracing import TracingTrial, perform
 
-    if profile not in PROFILES:
-        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
+    check_profile(profile)
     chosen = load_preset(preset)
     run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
     given = {"share": share, "episodes": episodes, "learning_rate": rate}
@@ -122,7 +128,7 @@ def disguise(
     out: Out,
     work: Work,
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
-    preset: Annotated[str, typer.Option("--preset", help="A preset's name, or a TOML file.")] = "half",
+    preset: PresetName = "half",
     seed: Seeds = [42, 43, 44],  # noqa: B006
     profile: Annotated[list[str], typer.Option("--profile", help="informed or paper; repeat it.")] = [  # noqa: B006
         "informed",
@@ -189,7 +195,7 @@ def innocents(
         ),
     ],
     dataset: Annotated[str, typer.Option("--dataset", help="What the shared model was trained on.")],
-    preset: Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")] = "desk",
+    preset: RunPreset = "desk",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of that run; decides code keys too.")] = 42,
     carrier: Annotated[
         list[str] | None,
@@ -197,7 +203,7 @@ def innocents(
             "--carrier", help="What an investigation reads, as weight+output; repeat it. Default: each, all."
         ),
     ] = None,
-    profile: Annotated[str, typer.Option("--profile", help="informed or paper.")] = "informed",
+    profile: Profile = "informed",
     leak: Annotated[
         list[str] | None,
         typer.Option("--leak", help="Whose rows are in it, as 'average of three'; repeat it. Default: all."),
@@ -220,7 +226,6 @@ def innocents(
     from fractions import Fraction
     from functools import cache
 
-    from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
     from zktrace.dispatch.proxy import proxy_pool
     from zktrace.learning.data.cache import default_folder
@@ -230,8 +235,7 @@ def innocents(
     from zktrace.studies.leaks import LEAKS
     from zktrace.studies.rows import Rows
 
-    if profile not in PROFILES:
-        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
+    check_profile(profile)
     suspects = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in suspect) if is_}
     if len(suspects) < len(suspect):
         raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
