@@ -23,7 +23,7 @@ from zktrace.report.demo import demo_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
 from zktrace.report.run_folder import read_run
-from zktrace.report.svg import span, ticks
+from zktrace.report.svg import apart, span, ticks
 from zktrace.report.training import training_html
 
 VOID = {"meta", "br", "hr", "col"}
@@ -334,3 +334,9 @@ def test_odd_values_in_a_run_are_shown_not_trusted(tmp_path: Path) -> None:
     (folder / "agreement.json").write_text('{"agreement": [[1], [2, 3]]}')
     (folder / "pretraining.safetensors").write_bytes(b"not a checkpoint")
     assert any("station 9" in words for words in parsed(training_html(read_run(folder))).words)
+
+
+def test_names_of_points_that_lie_together_do_not_lie_upon_each_other() -> None:
+    assert apart([], 10.0) == []
+    assert apart([50.0, 10.0, 30.0], 10.0) == [50.0, 10.0, 30.0]
+    assert apart([20.0, 21.0, 20.5, 60.0], 10.0) == [20.0, 40.0, 30.0, 60.0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.options import Cifar10, Force, Json, Seed
+from zktrace.cli.options import Cifar10, Force, Json, Seed, run_spec
 from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
@@ -129,13 +129,11 @@ def finetune(
 
     from zktrace.attacks.training import finetune as finetune_state
     from zktrace.cli.progress import named_progress
-    from zktrace.federation.spec import RunSpec, load_data
+    from zktrace.federation.spec import load_data
     from zktrace.federation.workers import single_threaded
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
 
     state = _open(source)
-    spec = RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+    spec = run_spec(preset, cifar10, seed)
     dataset, plan = load_data(spec)
     images, labels = dataset.take(plan.split.train)
     config = replace(spec.preset.episodes, episodes=episodes)
@@ -244,10 +242,7 @@ def distill(
     from zktrace.attacks.distill import distill as train_student
     from zktrace.cli.progress import named_progress
     from zktrace.dispatch.proxy import leakers_samples
-    from zktrace.federation.spec import RunSpec
     from zktrace.federation.workers import single_threaded
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
 
     config = DistillConfig(
         objective=objective,
@@ -261,7 +256,7 @@ def distill(
     )
     check_free(out, force=force)
     teachers = [_open(source) for source in sources]
-    spec = RunSpec(preset=load_preset(data), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+    spec = run_spec(data, cifar10, seed)
     images, labels = leakers_samples(spec, samples=samples, rng=np.random.default_rng([student_seed, 10]))
     with single_threaded(), named_progress("epochs", epochs) as progress:
         done = train_student(

@@ -16,6 +16,7 @@ from zktrace.cli.options import (
     SharedModel,
     WorkspaceFolder,
     mark_settings,
+    run_spec,
     workspace_at,
 )
 from zktrace.cli.output import emit
@@ -74,7 +75,7 @@ def release(
     if proxy is not None:
         from zktrace.dispatch.proxy import proxy_pool
 
-        pool = proxy_pool(_spec(proxy, cifar10, seed))
+        pool = proxy_pool(run_spec(proxy, cifar10, seed))
     carriers = carrier.names
     made = make_release(place, model, carriers=carriers, profile=profile.value, name=name, pool=pool)
     folder = release_folder(place, made.name).path
@@ -143,13 +144,15 @@ def dispatch(
     from zktrace.dispatch.dispatching import dispatch as dispatch_copies
     from zktrace.dispatch.dispatching import latest, recipients
 
-    if everybody == bool(station):
+    if everybody and station:
+        raise InputError("--all means every station: leave --station out, or --all")
+    if not everybody and not station:
         raise InputError("name stations with --station, or give --all")
     place = workspace_at(workspace)
     ledger = place.registry.ledger()
     chosen = latest(ledger) if release is None else ledger.release(release)
     wanted = recipients(ledger, None if everybody else station)
-    spec = None if evaluate is None else _spec(evaluate, cifar10, seed)
+    spec = None if evaluate is None else run_spec(evaluate, cifar10, seed)
     marks = mark_settings(mark)
     settings = CopySettings(
         share=share,
@@ -226,14 +229,6 @@ def _cost(place: "Workspace", release: str, copies: "list[Copy]", spec: "RunSpec
         episodes=max(spec.preset.evaluation.episodes, 400),
         seed=spec.seed,
     )
-
-
-def _spec(preset: str, cifar10: Path | None, seed: int) -> "RunSpec":
-    from zktrace.federation.spec import RunSpec
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
-
-    return RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
 
 
 def _cores() -> int:

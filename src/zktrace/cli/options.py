@@ -10,6 +10,8 @@ import typer
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
+    from zktrace.carriers import Profile
+    from zktrace.federation.spec import RunSpec
     from zktrace.registry.workspace import Workspace
 
 MARKED: Final = ("feature", "output")  # carriers whose strength `--mark` sets
@@ -25,7 +27,7 @@ PresetName = Annotated[
     str, typer.Option("--preset", help="smoke, half, desk, paper, or a TOML file copied from one of them.")
 ]
 RunPreset = Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")]
-Profile = Annotated[str, typer.Option("--profile", help="informed or paper.")]
+ProfileChoice = Annotated[str, typer.Option("--profile", help="informed or paper.")]
 SharedModel = Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")]
 ReleaseName = Annotated[str | None, typer.Option("--release", help="Default: the latest.")]
 StationName = Annotated[str, typer.Argument(help="Name of the station.")]
@@ -77,12 +79,23 @@ def budget_option(text: str) -> Fraction:
     return exact_budget(text)
 
 
-def check_profile(profile: str) -> None:
-    """Refuse a profile that is not known."""
+def run_spec(preset: str, cifar10: Path | None, seed: int) -> "RunSpec":
+    """The run whose data `--preset`, `--cifar10` and `--seed` name; nobody trains in it."""
+    from zktrace.federation.spec import RunSpec
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+
+    return RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+
+
+def profile_option(text: str) -> "Profile":
+    """A profile that is known."""
     from zktrace.carriers import PROFILES
 
-    if profile not in PROFILES:
-        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
+    for profile in PROFILES:
+        if text == profile:
+            return profile
+    raise InputError(f"profile {text!r} is not known; it is one of {', '.join(PROFILES)}")
 
 
 def mark_settings(given: list[str] | None) -> dict[str, dict[str, float]]:

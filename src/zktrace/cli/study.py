@@ -1,7 +1,7 @@
 """`zktrace study`: experiments whose rows are saved, and go on where they stopped."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,14 +10,18 @@ from zktrace.cli.options import (
     Json,
     Marks,
     PresetName,
-    Profile,
+    ProfileChoice,
     RunPreset,
     Seeds,
-    check_profile,
+    budget_option,
     mark_settings,
+    profile_option,
 )
 from zktrace.cli.output import emit
 from zktrace.errors import InputError
+
+if TYPE_CHECKING:
+    from zktrace.federation.spec import RunSpec
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
@@ -77,7 +81,7 @@ def tracing(
     carrier: Annotated[
         list[str], typer.Option("--carrier", help="weight or feature; repeat it for copies with both.")
     ] = ["weight"],  # noqa: B006
-    profile: Profile = "informed",
+    profile: ProfileChoice = "informed",
     share: Annotated[
         float | None, typer.Option("--share", help="Weight carrier, informed: share of the scales' norm.")
     ] = None,
@@ -95,32 +99,25 @@ def tracing(
     as_json: Json = False,
 ) -> None:
     """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
-    from dataclasses import replace
 
     from zktrace.cli.progress import counted_progress
     from zktrace.dispatch.copies import CopySettings
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
-    from zktrace.studies.federation import FederationTrial
     from zktrace.studies.rows import Rows
     from zktrace.studies.tracing import TracingTrial, perform
 
-    check_profile(profile)
-    chosen = load_preset(preset)
-    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
     given = {"share": share, "episodes": episodes, "learning_rate": rate}
     trial = TracingTrial(
-        spec=run.spec(cifar10=cifar10, cache=default_folder()),
+        spec=_spec(preset, dataset, seed, cifar10),
         model=model,
         carriers=tuple(carrier),
-        profile="paper" if profile == "paper" else "informed",
+        profile=profile_option(profile),
         settings=CopySettings(**{name: value for name, value in given.items() if value is not None}),  # type: ignore[arg-type]
         sizes=tuple(size),
         copies=copies,
     )
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
-    emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
+    _tell_new(len(made), out, as_json=as_json)
 
 
 @app.command("disguise")
@@ -180,7 +177,7 @@ def disguise(
             ):
                 made += 1
                 progress(f"{row.trial['dataset']} {row.trial['seed']} {row.trial['attacker']}", 1, 1)
-    emit({"ok": True, "new": made}, as_json=as_json, text=f"{made} new rows in {out}")
+    _tell_new(made, out, as_json=as_json)
 
 
 @app.command("innocents")
@@ -203,7 +200,7 @@ def innocents(
             "--carrier", help="What an investigation reads, as weight+output; repeat it. Default: each, all."
         ),
     ] = None,
-    profile: Profile = "informed",
+    profile: ProfileChoice = "informed",
     leak: Annotated[
         list[str] | None,
         typer.Option("--leak", help="Whose rows are in it, as 'average of three'; repeat it. Default: all."),
@@ -222,39 +219,24 @@ def innocents(
     as_json: Json = False,
 ) -> None:
     """Investigate leaks and models nobody was given under many code keys; count false accusations."""
-    from dataclasses import replace
-    from fractions import Fraction
     from functools import cache
 
     from zktrace.cli.progress import counted_progress
     from zktrace.dispatch.proxy import proxy_pool
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
-    from zktrace.studies.federation import FederationTrial
     from zktrace.studies.innocents import InnocentsTrial, perform
     from zktrace.studies.leaks import LEAKS
     from zktrace.studies.rows import Rows
 
-    check_profile(profile)
-    suspects = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in suspect) if is_}
-    if len(suspects) < len(suspect):
-        raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
-    try:
-        levels = tuple(Fraction(each) for each in level)
-    except (ValueError, ZeroDivisionError) as error:
-        raise InputError(f"a budget is a number like 1/1000, not {', '.join(level)}") from error
-    chosen = load_preset(preset)
-    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
-    spec = run.spec(cifar10=cifar10, cache=default_folder())
+    spec = _spec(preset, dataset, seed, cifar10)
     trial = InnocentsTrial(
         dataset=dataset,
         reference=reference,
-        suspects=suspects,
+        suspects=_suspects(suspect),
         pool=cache(lambda: proxy_pool(spec)),
         carriers=tuple(tuple(each.split("+")) for each in carrier or ()),
-        profile="paper" if profile == "paper" else "informed",
+        profile=profile_option(profile),
         leaks=tuple(leak or LEAKS),
-        levels=levels,
+        levels=tuple(budget_option(each) for each in level),
         length=length,
         stations=stations,
         strength=strength,
@@ -264,7 +246,7 @@ def innocents(
     )
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
-    emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
+    _tell_new(len(made), out, as_json=as_json)
 
 
 @app.command("table")
@@ -281,3 +263,28 @@ def table(
         raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
     text = TABLES[kind]([row for path in rows for row in rows_of(Rows(path), kind)])
     emit({"ok": True, "table": text}, as_json=as_json, text=text)
+
+
+def _spec(preset: str, dataset: str, seed: int, cifar10: Path | None) -> "RunSpec":
+    """The run that a shared model comes from."""
+    from dataclasses import replace
+
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.studies.federation import FederationTrial
+
+    chosen = load_preset(preset)
+    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
+    return run.spec(cifar10=cifar10, cache=default_folder())
+
+
+def _suspects(given: list[str]) -> dict[str, Path]:
+    """Models by what they are."""
+    found = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in given) if is_}
+    if len(found) < len(given):
+        raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
+    return found
+
+
+def _tell_new(count: int, out: Path, *, as_json: bool) -> None:
+    emit({"ok": True, "new": count}, as_json=as_json, text=f"{count} new rows in {out}")

@@ -13,6 +13,7 @@ from zktrace.report.svg import (
     Scale,
     Shape,
     across,
+    apart,
     label,
     mark,
     picture,
@@ -22,6 +23,7 @@ from zktrace.report.svg import (
 )
 
 _REACH = 3.5  # deviations of a law that are drawn
+_LINE = 13.0  # between names that would lie upon each other
 LABEL_LIMIT = 15  # characters of a name beside a plot; the table has the whole of it
 
 
@@ -189,18 +191,20 @@ def scatter_plot(
     parts.append(across(upward, left=left, right=right))
     parts.append(upright(along, top=bottom, bottom=bottom, whole=True))
     parts.append(label((left + right) / 2, height - 6, x_label, anchor="middle"))
-    for limit in limits:
-        parts.append(_limit_line(left, upward(limit.value), right, upward(limit.value), limit))
-        parts.append(label(right, upward(limit.value) - 4, limit.label, anchor="end", class_="halo"))
+    lines = [upward(limit.value) for limit in limits]
+    for limit, y, words in zip(limits, lines, apart(lines, _LINE), strict=True):
+        parts.append(_limit_line(left, y, right, y, limit))
+        parts.append(label(right, words - 4, limit.label, anchor="end", class_="halo"))
     quiet = [(n, dot) for n, dot in enumerate(dots) if not dot.strong and math.isfinite(dot.value)]
     loud = [(n, dot) for n, dot in enumerate(dots) if dot.strong and math.isfinite(dot.value)]
     for number, dot in quiet:
         x, y = along(number), upward(dot.value)
         parts.append(tag("circle", cx=x, cy=y, r=1.8, fill=f"var(--{dot.colour})", opacity=0.7))
-    for number, dot in loud:
-        x, y = along(number), upward(dot.value)
+    marks = [(along(number), upward(dot.value)) for number, dot in loud]
+    for (_, dot), (x, y) in zip(loud, marks, strict=True):
         parts.append(mark(dot.shape, x, y, colour=dot.colour, size=5, name=_named(dot)))
-        if len(loud) <= 12:
+    if len(loud) <= 12:
+        for (_, dot), (x, _), y in zip(loud, marks, apart([y for _, y in marks], _LINE), strict=True):
             side = "end" if x > (left + right) / 2 else "start"
             place = x - 9 if side == "end" else x + 9
             parts.append(label(place, y + 4, dot.label, anchor=side, class_="strong", limit=LABEL_LIMIT))

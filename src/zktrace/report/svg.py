@@ -5,7 +5,7 @@ every picture has a title and a description for those who do not see it.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -48,6 +48,15 @@ def span(values: Iterable[float], *, zero: bool = False, margin: float = 0.06) -
         return low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
     air = margin * (high - low)
     return (low if zero and low == 0 else low - air), (high if zero and high == 0 else high + air)
+
+
+def apart(places: Sequence[float], least: float) -> list[float]:
+    """The same places, in the same order of size, moved down until no two are nearer than `least`."""
+    moved = list(places)
+    reached = -math.inf
+    for number in sorted(range(len(places)), key=lambda each: places[each]):
+        moved[number] = reached = max(places[number], reached + least)
+    return moved
 
 
 def picture(height: float, *children: Child, title: str, description: str, width: float = WIDTH) -> Html:
