@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import click
+import pytest
 import typer
 
-from zktrace.cli.app import COMMANDS, JUDGE, OPERATOR, RESEARCHER, STATION, app
+from zktrace.cli.app import COMMANDS, JUDGE, OPERATOR, RESEARCHER, STATION, app, run
 
 
 def test_commands_stand_under_who_uses_them() -> None:
@@ -55,3 +56,8 @@ def test_help_imports_no_command() -> None:
     loaded = set(ran.stdout.splitlines()[-1].split())
     assert "zktrace.cli.app" in loaded
     assert not {f"zktrace.cli.{each.place.partition(':')[0]}" for each in COMMANDS.values()} & loaded
+
+
+def test_a_command_that_is_nearly_there_is_proposed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trac"]) == 2
+    assert "'trace'" in capsys.readouterr().err
