@@ -17,7 +17,7 @@ from zktrace.report.html import Html
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from zktrace.demo.outcomes import Told, Traced
+from zktrace.demo.outcomes import Agreement, Examined, Losses, Shown, Told, Traced
 from zktrace.demo.story import EXPORT, RUN, Story
 from zktrace.report.training import write_training_report
 
@@ -61,6 +61,19 @@ def pages_of(story: Told) -> list[str]:
     return [f"cases/{name.removesuffix('.zkt.json')}.html" for name in traced]
 
 
+def picture_title(shown: Shown) -> str:
+    """How the picture of a case is called."""
+    match shown:
+        case Agreement():
+            return "Agreement of components and codewords"
+        case Losses():
+            return "Accuracy that a copy loses"
+        case Traced():
+            return "Scores and thresholds, weight carrier"
+        case Examined():
+            return shown.title
+
+
 def check_page(story: Told) -> None:
     """A picture for every case, a tick, no link into nothing, and what to do next."""
     document = (story.folder / "report.html").read_text()
@@ -71,7 +84,8 @@ def check_page(story: Told) -> None:
     assert len(articles) == len(story.outcomes)
     for each, article in zip(story.outcomes, articles, strict=True):
         assert escape(each.case) in article
-        assert "<svg" in article
+        assert article.count("<figure") == 1
+        assert f"<title>{escape(picture_title(each.shown))}" in article
     assert main.count("\N{CHECK MARK}") == 2 * len(story.outcomes)
     assert "\N{BALLOT X}" not in main
     addresses = re.findall('href="([^"]*)"', main)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 @contextmanager
 def training_progress(preset: "Preset", *, console: "Console | None" = None) -> Iterator["Progress"]:
     """Bars for epochs and rounds; above them, a line for every round that ends."""
+    from rich.console import Console
+
     from zktrace.federation.server import RoundReport
 
-    with _bars(noted=True, width=24, console=console) as bars:
-        shown = bars.console
+    shown = console or Console(file=sys.stderr)
+    with _bars(noted=True, width=24, console=shown) as bars:
         epochs = bars.add_task("pre-training", total=preset.pretraining.epochs, note="")
         rounds = bars.add_task("rounds", total=preset.federation.rounds, note="")
 
@@ -85,13 +87,16 @@ def counted_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _bars(*, noted: bool = False, width: int = 40, console: "Console | None" = None) -> "Bars":
-    """Bars on the error stream, with a note behind each or not; nothing where nobody watches."""
+    """Bars on a console, by default the error stream, with a note behind each or not.
+
+    Nothing where nobody watches: colours that are forced on do not make a file a terminal.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    shown = console or Console(file=sys.stderr)
+    watched = sys.stderr.isatty() if console is None else console.is_terminal
     notes = (TextColumn("{task.fields[note]}"),) if noted else ()
     bar = BarColumn(bar_width=width)
     columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), TimeRemainingColumn(), *notes)
-    return Bars(*columns, console=shown, disable=not shown.is_terminal)
+    return Bars(*columns, console=console or Console(file=sys.stderr), disable=not watched)
