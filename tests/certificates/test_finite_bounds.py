@@ -13,24 +13,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zktrace.certificates.finite import (
-    Bias,
-    Column,
     FiniteGuarantee,
-    Method,
     TracingCode,
-    coalition_mean,
-    coalition_moment,
-    coalition_slope,
     finite_guarantee,
-    innocent_mean,
-    innocent_slope,
     missed_coalition,
-    search_threshold,
-    search_tilt,
     soundness_threshold,
     threshold_at,
 )
 from zktrace.certificates.intervals import ball, dyadic, lower_float, upper_decimal, upper_float
+from zktrace.certificates.moments import (
+    Bias,
+    Column,
+    Method,
+    coalition_mean,
+    coalition_moment,
+    coalition_slope,
+    innocent_mean,
+    innocent_slope,
+)
+from zktrace.certificates.search import search_threshold, search_tilt
 from zktrace.errors import InputError
 from zktrace.primitives.precision import precision
 

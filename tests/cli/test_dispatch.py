@@ -58,7 +58,7 @@ def test_the_default_share_is_the_librarys(here: Path, capsys: pytest.CaptureFix
         (["release", "model.safetensors", "--name", "a b"], "no release name"),
         (["dispatch", "--all"], "no release yet"),
         (["dispatch"], "--all"),
-        (["dispatch", "--all", "--station", "alpha"], "--all"),
+        (["dispatch", "--all", "--station", "alpha"], "leave --station out"),
         (["dispatch", "--station", "omega", "--release", "x"], "no release"),
         (["dispatch", "--all", "--workspace", "copies"], "no workspace"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zktrace.cli.marks import mark_settings
+from zktrace.cli.options import mark_settings
 from zktrace.errors import InputError
 
 

@@ -11,7 +11,7 @@ from zktrace.errors import InputError
 
 
 def test_what_a_file_does_not_say_is_the_default() -> None:
-    assert Policy.from_toml(b"") == Policy()
+    assert Policy.from_toml(b"# as usual\n") == Policy()
     assert Policy.from_toml(b"min_length = 512").max_budget == Policy().max_budget
 
 
@@ -40,7 +40,10 @@ def test_a_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "",
+        " \n",
         "max_budgets = 0.1",
+        "max_budget = 1e-999999999",
         "max_budget = 1",
         "max_total_budget = 1.0",
         "max_total_budget = true",

@@ -19,7 +19,7 @@ from zktrace.credentials import (
     by_name,
 )
 from zktrace.credentials.params import PAPER, SMALL, names
-from zktrace.errors import Error, MalformedComponent, MalformedKey, UnknownParameters
+from zktrace.errors import Error, InputError, MalformedComponent, MalformedKey, UnknownParameters
 
 
 @pytest.mark.parametrize("name", names())
@@ -137,7 +137,7 @@ def test_unknown_parameters_name_the_known_ones() -> None:
 )
 def test_inconsistent_parameters_cannot_exist(wrong: dict[str, int]) -> None:
     good = {"length": 1024, "secret": 512, "weight": 128, "rounds": 1}
-    with pytest.raises(ValueError, match="x"):
+    with pytest.raises(InputError, match="x"):
         XLPNParams(name="x", standing=Standing.TEST, **(good | wrong))
 
 
@@ -155,7 +155,7 @@ def test_anything_else_is_no_component(text: str) -> None:
 
 
 def test_a_component_has_no_bits_behind_its_end() -> None:
-    with pytest.raises(ValueError, match="behind its end"):
+    with pytest.raises(MalformedComponent, match="behind its end"):
         Component(bits=1, packed=b"\xff")
     assert Component(bits=1, packed=b"\x80").to_text() == "1"
 

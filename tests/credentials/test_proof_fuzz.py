@@ -152,7 +152,7 @@ def test_decoding_allocates_a_small_multiple_of_the_file() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_a_proof_of_another_shape_cannot_exist(change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"proof|salt"):
+    with pytest.raises(MalformedProof, match=r"proof|salt"):
         replace(Proof.from_bytes(GOOD), **change)
 
 

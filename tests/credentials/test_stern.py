@@ -27,7 +27,7 @@ from zktrace.credentials import (
     prove,
 )
 from zktrace.credentials.params import PAPER, SHORT, SMALL
-from zktrace.errors import InvalidProof, WeakParameters
+from zktrace.errors import InputError, InvalidProof, WeakParameters
 
 KEYS = {
     params.name: SecretKey.generate(params, entropy=seeded(params.name))
@@ -197,7 +197,7 @@ def test_a_request_holds_for_its_offer_and_its_nonce_alone(other: dict[str, byte
 
 @pytest.mark.parametrize("short", ["offer", "nonce"])
 def test_a_request_of_the_wrong_size_cannot_exist(short: str) -> None:
-    with pytest.raises(ValueError, match="wrong size"):
+    with pytest.raises(InputError, match="wrong size"):
         RequestBinding(**({"offer": bytes(32), "nonce": bytes(32)} | {short: bytes(31)}))
 
 

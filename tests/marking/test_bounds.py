@@ -15,7 +15,8 @@ from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.backbone import MAX_OUTPUTS, backbone_of
 from zktrace.models import open_model
-from zktrace.readouts.alignment import MAX_CHANNELS, align_scales
+from zktrace.readouts.alignment import align_scales
+from zktrace.readouts.channels import MAX_CHANNELS
 from zktrace.readouts.reader import MAX_ANSWERS, check_answers
 
 

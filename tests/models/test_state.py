@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from models.forge import EXAMPLE
-from zktrace.errors import MalformedModel
+from zktrace.errors import InputError, MalformedModel
 from zktrace.models import Limits, ModelState, Tensor, open_model, save_model
 
 
@@ -112,7 +112,7 @@ def test_a_state_cannot_have_a_name_twice() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, True])
 def test_a_limit_is_a_positive_integer(value: int) -> None:
-    with pytest.raises(ValueError, match="max_tensors"):
+    with pytest.raises(InputError, match="max_tensors"):
         Limits(max_tensors=value)
 
 

@@ -37,7 +37,7 @@ from zktrace.registry.requests import Request, read_offer
 from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease, ReleaseFolder
 from zktrace.releases.queries import Order, picked
-from zktrace.report.training import read_run
+from zktrace.report.run_folder import read_run
 
 HERE = Path(__file__).parent
 SAMPLES = HERE / "unreleased"

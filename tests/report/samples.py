@@ -6,8 +6,8 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
-from zktrace.report.attribution import AttributionReport, StationMark
-from zktrace.report.case import (
+from zktrace.report.case_scores import case_figure
+from zktrace.report.case_values import (
     BudgetState,
     CarrierSection,
     CaseReport,
@@ -17,10 +17,11 @@ from zktrace.report.case import (
     Recheck,
     RegistryProof,
     StationScore,
-    case_figure,
 )
 from zktrace.report.demo import DemoCase
-from zktrace.report.svg import figure, steps_plot
+from zktrace.report.plots import steps_plot
+from zktrace.report.svg import figure
+from zktrace.tracing.attribution import Attribution, StationMark
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -165,7 +166,7 @@ def demo() -> list[DemoCase]:
     ]
 
 
-def attribution(*, stations: int = 10, names: tuple[str, ...] = ()) -> AttributionReport:
+def attribution(*, stations: int = 10, names: tuple[str, ...] = ()) -> Attribution:
     """Marks that hold, except for the last station's."""
     draw = random.Random(6)
     called = [names[i] if i < len(names) else f"station{i:03d}" for i in range(stations)]
@@ -177,7 +178,7 @@ def attribution(*, stations: int = 10, names: tuple[str, ...] = ()) -> Attributi
         )
         for i in range(stations)
     )
-    return AttributionReport(
+    return Attribution(
         model=names[0] if names else "model.safetensors",
         digest="12" * 32,
         bits=128,

@@ -9,7 +9,8 @@ from report import browser, samples
 from zktrace.report.attribution import attribution_html
 from zktrace.report.case import case_html
 from zktrace.report.demo import demo_html
-from zktrace.report.training import read_run, training_html
+from zktrace.report.run_folder import read_run
+from zktrace.report.training import training_html
 
 PROGRAM = browser.executable()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (apt install chromium)")

@@ -16,12 +16,15 @@ from report import samples
 from zktrace.errors import InputError, MalformedFile
 from zktrace.report import numbers
 from zktrace.report.attribution import attribution_html
-from zktrace.report.case import DRAWN, CarrierSection, StationScore, case_html, headline
+from zktrace.report.case import case_html, headline
+from zktrace.report.case_scores import DRAWN
+from zktrace.report.case_values import CarrierSection, StationScore
 from zktrace.report.demo import demo_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
-from zktrace.report.svg import span, ticks
-from zktrace.report.training import read_run, training_html
+from zktrace.report.run_folder import read_run
+from zktrace.report.svg import apart, span, ticks
+from zktrace.report.training import training_html
 
 VOID = {"meta", "br", "hr", "col"}
 KNOWN = {
@@ -232,6 +235,7 @@ def test_a_case_shows_what_a_reader_needs() -> None:
 def test_one_number_has_the_same_digits_everywhere() -> None:
     assert numbers.chance(Fraction(1, 1000)) == "1/1000 (0.001)"
     assert numbers.chance(Fraction(1, 120_000)) == "1/120000 (8.34e-6)"
+    assert numbers.chance(Fraction(10**12 - 1, 10**15)) == "0.001"
     assert [numbers.chance(Fraction(value)) for value in (0, 1)] == ["0", "1"]
     for value in (0.29, -0.07, 494.6, 1e15 + 0.3, 0.005):
         assert numbers.down(value) == numbers.down(Fraction(value))
@@ -330,3 +334,9 @@ def test_odd_values_in_a_run_are_shown_not_trusted(tmp_path: Path) -> None:
     (folder / "agreement.json").write_text('{"agreement": [[1], [2, 3]]}')
     (folder / "pretraining.safetensors").write_bytes(b"not a checkpoint")
     assert any("station 9" in words for words in parsed(training_html(read_run(folder))).words)
+
+
+def test_names_of_points_that_lie_together_do_not_lie_upon_each_other() -> None:
+    assert apart([], 10.0) == []
+    assert apart([50.0, 10.0, 30.0], 10.0) == [50.0, 10.0, 30.0]
+    assert apart([20.0, 21.0, 20.5, 60.0], 10.0) == [20.0, 40.0, 30.0, 60.0]

@@ -338,4 +338,7 @@ def test_what_a_budget_allows_is_the_binomial_quantile(trials: int, level: str) 
 @pytest.mark.parametrize(("count", "trials"), [(0, 60), (60, 60), (1, 2000), (191, 2000), (1999, 2000)])
 def test_the_interval_is_the_one_of_clopper_and_pearson(count: int, trials: int) -> None:
     wanted = stats.binomtest(count, trials).proportion_ci(confidence_level=0.99, method="exact")
-    assert interval(count, trials) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
+    low, high = interval(count, trials)
+    assert (low, high) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
+    assert low == 0.0 if count == 0 else stats.binom.sf(count - 1, trials, low) == pytest.approx(0.005)
+    assert high == 1.0 if count == trials else stats.binom.cdf(count, trials, high) == pytest.approx(0.005)

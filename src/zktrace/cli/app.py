@@ -4,96 +4,138 @@ Exit codes: 0 done or upheld, 1 examined and rejected, 2 usage or unreadable inp
 130 interrupted, 141 nobody reads the output. `trace` alone also has 3 (a lead) and 4 (no evidence).
 """
 
-import inspect
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Final
 
 import click
 import typer
 
 import zktrace
-from zktrace.cli import (
-    attack,
-    attribute,
-    bounds,
-    cases,
-    credential,
-    data,
-    demo,
-    dispatch,
-    enrolment,
-    interrupt,
-    judge,
-    model,
-    output,
-    probes,
-    registry,
-    report,
-    status,
-    study,
-    trace,
-    train,
-)
+from zktrace.cli import interrupt, output
 from zktrace.cli.interrupt import interrupted
+from zktrace.cli.shelf import Entry, shelved
 from zktrace.errors import Error, InputError, MissingExtra
 
 INTERNAL = 70
 BROKEN_PIPE = 141
 
+STATION: Final = "For a station"
+OPERATOR: Final = "For the operator"
+JUDGE: Final = "For a judge"
+RESEARCHER: Final = "For a researcher"
+
+# In the order in which they are used; whoever uses them stand in the order of the life cycle.
+COMMANDS: Final = {
+    "credential": Entry(
+        "credential:app", STATION, "Create credentials; prove and verify that a station holds one."
+    ),
+    "init": Entry(
+        "registry:init",
+        OPERATOR,
+        "Make a workspace: a code key, and a registry whose first entry commits to it.",
+    ),
+    "offer": Entry(
+        "enrolment:offer",
+        OPERATOR,
+        "Print the line that stations need for their requests to enrol. Publish it: it is no secret.",
+    ),
+    "enrol": Entry(
+        "enrolment:enrol",
+        OPERATOR,
+        "Enrol a station: it gets the next place, and its row is fixed by both sides from now on.",
+    ),
+    "reserve": Entry(
+        "enrolment:reserve", OPERATOR, "Promise seeds for more stations, or releases, than the setup did."
+    ),
+    "stations": Entry("registry:stations", OPERATOR, "List the stations in the order of their rows."),
+    "revoke": Entry(
+        "registry:revoke",
+        OPERATOR,
+        "Revoke a station: it gets no further copies. Its row is kept and still traced.",
+    ),
+    "train": Entry(
+        "train:train",
+        OPERATOR,
+        "Train a federation: pre-training, rounds of local episodes, averaging; codewords go into the "
+        "scales.",
+    ),
+    "report": Entry(
+        "report:report",
+        OPERATOR,
+        "Draw a training run as one HTML file: curves, marks, who was absent, where it came from.",
+    ),
+    "attribute": Entry(
+        "attribute:attribute",
+        OPERATOR,
+        "Read every station's component from a model's BatchNorm scales and compare it with all codewords.",
+    ),
+    "release": Entry(
+        "dispatch:release",
+        OPERATOR,
+        "Put a shared model on record, with how copies of it will be read. The model itself is not changed.",
+    ),
+    "dispatch": Entry(
+        "dispatch:dispatch",
+        OPERATOR,
+        "Write one marked copy a station and put it on record. The shared model stays as it is.",
+    ),
+    "probes": Entry("probes:app", OPERATOR, "Questions for a model that can only be queried."),
+    "trace": Entry(
+        "trace:trace",
+        OPERATOR,
+        "Score a suspect against every enrolled station; name one only under a certificate.",
+    ),
+    "cases": Entry(
+        "cases:app",
+        OPERATOR,
+        "List the investigations: when, of what, at what price, how each ended, and its evidence.",
+    ),
+    "status": Entry(
+        "status:status",
+        OPERATOR,
+        "Show stations, releases, copies, cases, the budget left, and the head of the log.",
+    ),
+    "log": Entry(
+        "registry:log",
+        OPERATOR,
+        "The append-only log: its head, its proofs, and whether it still is what it was.",
+    ),
+    "registry": Entry("registry:app", OPERATOR, "The registry as a whole."),
+    "judge": Entry("judge:judge", JUDGE, "Check an accusation offline, step by step."),
+    "model": Entry("model:app", JUDGE, "Look into model files, which are never executed."),
+    "bounds": Entry(
+        "bounds:app",
+        JUDGE,
+        "Thresholds, lengths, presence radius, rounds, hardness: what may be claimed. Scores have no unit; "
+        "probabilities lie between 0 and 1.",
+    ),
+    "demo": Entry(
+        "demo:demo",
+        RESEARCHER,
+        "Ten simulated stations enrol, train and receive copies; copies leak; a judge checks the evidence.",
+    ),
+    "data": Entry(
+        "data:app", RESEARCHER, "Look at data sets: simulated CRPA interference, recordings, CIFAR-10."
+    ),
+    "attack": Entry(
+        "attack:app",
+        RESEARCHER,
+        "What a leaker may do to a copy before it is found. Research only: no key is read.",
+    ),
+    "study": Entry("study:app", RESEARCHER, "Experiments: run what has no row yet, and append its row."),
+}
+
 app = typer.Typer(
     name="zktrace",
+    cls=shelved(COMMANDS),
     help="Whose copy of the federated model leaked - with a bound that a judge can re-check.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a traceback must never print keys
 )
-STATION = "For a station"
-OPERATOR = "For the operator"
-JUDGE = "For a judge"
-RESEARCHER = "For a researcher"
-
-credential.app.command("request")(enrolment.request)
-app.add_typer(credential.app, name="credential", rich_help_panel=STATION)
-app.add_typer(model.app, name="model", rich_help_panel=JUDGE)
-app.add_typer(bounds.app, name="bounds", rich_help_panel=JUDGE)
-app.add_typer(data.app, name="data", rich_help_panel=RESEARCHER)
-app.add_typer(registry.log, name="log", rich_help_panel=OPERATOR)
-app.add_typer(registry.app, name="registry", rich_help_panel=OPERATOR)
-app.command("init", rich_help_panel=OPERATOR)(registry.init)
-app.command("offer", rich_help_panel=OPERATOR)(enrolment.offer)
-app.command("enrol", rich_help_panel=OPERATOR)(enrolment.enrol)
-app.command("reserve", rich_help_panel=OPERATOR)(enrolment.reserve)
-app.command("stations", rich_help_panel=OPERATOR)(registry.stations)
-app.command("revoke", rich_help_panel=OPERATOR)(registry.revoke)
-app.command("status", rich_help_panel=OPERATOR)(status.status)
-app.add_typer(cases.app, name="cases", rich_help_panel=OPERATOR)
-app.command("release", rich_help_panel=OPERATOR)(dispatch.release)
-app.command("dispatch", rich_help_panel=OPERATOR)(dispatch.dispatch)
-app.add_typer(attack.app, name="attack", rich_help_panel=RESEARCHER)
-app.add_typer(probes.app, name="probes", rich_help_panel=OPERATOR)
-app.command("attribute", rich_help_panel=OPERATOR)(attribute.attribute)
-app.command("train", rich_help_panel=OPERATOR)(train.train)
-app.command("report", rich_help_panel=OPERATOR)(report.report)
-app.command("trace", rich_help_panel=OPERATOR)(trace.trace)
-app.command("judge", rich_help_panel=JUDGE)(judge.judge)
-app.add_typer(study.app, name="study", rich_help_panel=RESEARCHER)
-app.command("demo", rich_help_panel=RESEARCHER)(demo.demo)
-
-
-def _reflow(tree: typer.Typer) -> None:
-    """Paragraphs of docstrings as one line each: the terminal's width breaks them, not the source's."""
-    for command in tree.registered_commands:
-        text = inspect.cleandoc(command.help or getattr(command.callback, "__doc__", None) or "")
-        command.help = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
-    for group in tree.registered_groups:
-        if group.typer_instance is not None:
-            _reflow(group.typer_instance)
-
-
-_reflow(app)
 
 
 def _print_version(wanted: bool) -> None:

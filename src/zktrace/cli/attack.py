@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Cifar10, Force, Json, Seed, run_spec
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ app = typer.Typer(
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The copy: safetensors, npz or torch zip.")]
 Out = Annotated[Path, typer.Option("--out", help="The attacked model, as safetensors.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is random.")]
 
 
 @app.command("quantise")
@@ -120,9 +119,7 @@ def finetune(
         str, typer.Option("--preset", help="Preset or TOML: the leaker's data and shape of episodes.")
     ] = "smoke",
     episodes: Annotated[int, typer.Option("--episodes", min=1, help="How many.")] = 50,
-    cifar10: Annotated[
-        Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
-    ] = None,
+    cifar10: Cifar10 = None,
     seed: Seed = 42,
     force: Force = False,
     as_json: Json = False,
@@ -134,13 +131,10 @@ def finetune(
 
     from zktrace.attacks.training import finetune as finetune_state
     from zktrace.cli.progress import named_progress
-    from zktrace.federation.spec import RunSpec
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
     from zktrace.learning.threads import single_threaded
 
     state = _open(source)
-    spec = RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+    spec = run_spec(preset, cifar10, seed)
     images, labels = spec.source.samples("train")
     config = replace(spec.preset.episodes, episodes=episodes)
     with single_threaded(), named_progress("episodes", episodes) as progress:
@@ -239,9 +233,7 @@ def distill(
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Saved after every epoch; taken up if it exists.")
     ] = None,
-    cifar10: Annotated[
-        Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
-    ] = None,
+    cifar10: Cifar10 = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the data.")] = 42,
     student_seed: Annotated[int, typer.Option("--student-seed", min=0, help="Of the student.")] = 0,
     force: Force = False,
@@ -253,9 +245,6 @@ def distill(
     from zktrace.attacks.distill import DistillConfig
     from zktrace.attacks.distill import distill as train_student
     from zktrace.cli.progress import named_progress
-    from zktrace.federation.spec import RunSpec
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
     from zktrace.learning.threads import single_threaded
     from zktrace.studies.leaker import leakers_samples
 
@@ -271,7 +260,7 @@ def distill(
     )
     check_free(out, force=force)
     teachers = [_open(source) for source in sources]
-    spec = RunSpec(preset=load_preset(data), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+    spec = run_spec(data, cifar10, seed)
     images, labels = leakers_samples(spec, samples=samples, rng=np.random.default_rng([student_seed, 10]))
     with single_threaded(), named_progress("epochs", epochs) as progress:
         done = train_student(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.files import public_key
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Force, Json, Raw, RosterKeys, RosterWorkspace, SharedModel, workspace_at
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
-    from zktrace.credentials import PublicKey
     from zktrace.readouts.runs import RunFacts
     from zktrace.registry.roster import Roster
-    from zktrace.report.attribution import AttributionReport
+    from zktrace.tracing.attribution import Attribution
 
 _SHADES = ((0.95, "██"), (0.8, "▓▓"), (0.7, "▒▒"), (0.6, "░░"), (0.0, "· "))
 _BITS = 128  # of a codeword, where nothing says otherwise
@@ -23,27 +23,19 @@ _MAP_LIMIT = 32  # stations whose map still fits a terminal
 
 
 def attribute(
-    model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
-    public: Annotated[
-        list[Path] | None,
-        typer.Option("--public", help="A station's public key; repeat it, in the order of the roster."),
-    ] = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", help="Instead: keys, names and codeword length of a registry."),
-    ] = None,
+    model: SharedModel,
+    public: RosterKeys = None,
+    workspace: RosterWorkspace = None,
     bits: Annotated[
         int | None,
         typer.Option("--bits", min=1, max=65536, help="Codeword length. Default: the run's, or 128."),
     ] = None,
     seed: Annotated[str, typer.Option("--codebook", help="Public seed of the codebook.")] = "",
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
-    ] = False,
+    raw: Raw = False,
     report: Annotated[
         Path | None, typer.Option("--report", help="Write an HTML report with table and heat map.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Read every station's component from a model's BatchNorm scales and compare it with all codewords.
@@ -54,23 +46,15 @@ def attribute(
     from zktrace.primitives.files import write_atomic
     from zktrace.readouts.runs import RunFacts
     from zktrace.report.attribution import attribution_html
+    from zktrace.tracing.attribution import check_run, read_attribution
 
     if report is not None:
         check_free(report, force=force)
     run = RunFacts.beside(model)
     who = _stations(run, public or [], workspace, bits)
-    length = who.bits
-    warnings = _check_run(run, who.keys, length, raw=raw)
-    found = read_attribution(
-        model,
-        who.names,
-        who.keys,
-        bits=length,
-        rows=who.rows,
-        seed=seed.encode(),
-        raw=raw or (run is not None and run.raw),
-    )
-    facts: dict[str, object] = {"ok": True, **found.as_dict(), "bits": length, "warnings": warnings}
+    warnings = check_run(run, who, raw=raw)
+    found = read_attribution(model, who, seed=seed.encode(), raw=raw or (run is not None and run.raw))
+    facts: dict[str, object] = {"ok": True, **found.as_json(), "bits": who.bits, "warnings": warnings}
     text = _table(found) + _map(found) + "".join(f"\nwarning: {each}" for each in warnings)
     if report is not None:
         write_atomic(report, attribution_html(found).encode(), replace=force)
@@ -94,7 +78,6 @@ def _stations(
             rows=() if run is None or len(run.rows) != len(public) else run.rows,
             bits=bits or (_BITS if run is None else run.bits),
         )
-    from zktrace.cli.registry import workspace_at
 
     found = roster(workspace_at(workspace).registry.ledger(), run.stations or None if run else None)
     if bits not in (None, found.bits):
@@ -102,79 +85,7 @@ def _stations(
     return found
 
 
-def _check_run(run: "RunFacts | None", keys: "Sequence[PublicKey]", bits: int, *, raw: bool) -> list[str]:
-    """Refuse to read a run's model as another run's; warn of other keys, which read nothing."""
-    if run is None or not run.marked:
-        return []
-    run.check_bits(bits, "not with")
-    if raw and not run.raw:
-        raise InputError(f"{run.spec}: marks of this run are read less their layers' means: no --raw")
-    if len(keys) != run.clients:
-        raise InputError(f"{run.spec}: a run of {run.clients} stations, and {len(keys)} keys are given")
-    if run.trained_with([key.codeword(bits) for key in keys]):
-        return []
-    return ["these are not the keys of the run, or not in its order: nothing can be read for the others"]
-
-
-def read_attribution(
-    model: Path,
-    names: Sequence[str],
-    keys: "Sequence[PublicKey]",
-    *,
-    bits: int,
-    rows: tuple[int, ...] = (),
-    seed: bytes = b"",
-    raw: bool = False,
-) -> "AttributionReport":
-    """Components of all stations in a model file, against the codewords of their public keys."""
-    import numpy as np
-
-    from zktrace.certificates.identity import agreement, cross_talk, radius_check
-    from zktrace.models import model_digest, open_model
-    from zktrace.readouts.identity import DEFAULT_SEED, IdentityCodebook
-    from zktrace.readouts.scales import layer_sizes
-    from zktrace.report.attribution import AttributionReport, StationMark
-
-    if len(keys) < 2:
-        raise InputError("attribution compares at least two stations: give --public twice or more")
-    arrays = open_model(model)
-    packed = np.array([list(key.codeword(bits)) for key in keys], dtype=np.uint8)
-    words = np.unpackbits(packed, axis=1, count=bits)
-    book = IdentityCodebook(
-        stations=len(keys),
-        bits=bits,
-        layers=layer_sizes(arrays),
-        raw=raw,
-        seed=seed or DEFAULT_SEED,
-        rows=rows,
-    )
-    extracted = book.extract(arrays)
-    matrix, check = agreement(extracted, words), radius_check(extracted, words)
-    stations = tuple(
-        StationMark(
-            station=name,
-            agreement=float(matrix[i, i]),
-            best_other=float(np.delete(matrix[i], i).max()),
-            attributed=None if check.attributed[i] is None else names[check.attributed[i] or 0],
-            distance=check.distances[i],
-            within_radius=check.within[i],
-        )
-        for i, name in enumerate(names)
-    )
-    return AttributionReport(
-        model=model.name,
-        digest=model_digest(arrays).hex(),
-        bits=bits,
-        stations=stations,
-        matrix=tuple(tuple(row) for row in matrix.tolist()),
-        attribution=check.correct / len(names),
-        self_agreement=float(matrix.diagonal().mean()),
-        cross_talk=cross_talk(matrix),
-        codeword_distance=check.min_distance,
-    )
-
-
-def _table(found: "AttributionReport") -> str:
+def _table(found: "Attribution") -> str:
     width = max(len(each.station) for each in found.stations)
     lines = [f"{'station':<{width}}  agrees  best other  attributed to"]
     for each in found.stations:
@@ -190,7 +101,7 @@ def _table(found: "AttributionReport") -> str:
     return "\n".join(lines)
 
 
-def _map(found: "AttributionReport") -> str:
+def _map(found: "Attribution") -> str:
     """Stations x codewords in shades, on a terminal that can show it."""
     if not sys.stdout.isatty() or len(found.matrix) > _MAP_LIMIT:
         return ""

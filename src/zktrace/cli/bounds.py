@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.options import Json
+from zktrace.cli.output import emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:

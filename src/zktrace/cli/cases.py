@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from zktrace.cli.output import Json, emit, say
-from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.options import Json, WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.output import emit, say
 from zktrace.cli.terminal import tell
 from zktrace.errors import Error, InputError, Refused
 

@@ -2,19 +2,20 @@
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.about import About, binding_of, component_of
+from zktrace.cli.enrolment import request
 from zktrace.cli.files import public_key, read_as, secret_key
-from zktrace.cli.output import Json, check_free, emit, say
+from zktrace.cli.options import AllowWeak, Force, Json, Raw, WorkspaceFolder
+from zktrace.cli.output import check_free, emit, say
 from zktrace.errors import InputError, Refused, WeakParameters
 
 if TYPE_CHECKING:
-    from zktrace.credentials import Binding, Component, PublicKey, XLPNParams
-    from zktrace.models import ModelState
+    from zktrace.credentials import ModelBinding, PublicKey, XLPNParams
 
 app = typer.Typer(help="Create credentials; prove and verify that a station holds one.", no_args_is_help=True)
 
@@ -30,19 +31,6 @@ ComponentFile = Annotated[
 Station = Annotated[
     str | None,
     typer.Option("--station", help="With --model: read this station's identity bits from the model."),
-]
-WorkspaceFolder = Annotated[
-    Path | None, typer.Option("--workspace", help="The registry whose setup counts (default: found).")
-]
-Raw = Annotated[
-    bool, typer.Option("--raw", help="Marks of the paper's kind: read scales with their layer's mean.")
-]
-AllowWeak = Annotated[
-    bool,
-    typer.Option(
-        "--allow-weak-params",
-        help="Take keys of the paper's set and of the test-* sets too, which can be forged.",
-    ),
 ]
 Message = Annotated[Path | None, typer.Option("--message", help="Bind to this file: a signature.")]
 
@@ -142,7 +130,7 @@ def component(
     """
     from zktrace.models import open_model
 
-    found, public = _read_component(open_model(model), station, workspace, raw=raw)
+    found, public = component_of(open_model(model), station, workspace, raw=raw)
     distance = found.distance(public)
     facts = {"ok": True, "component": found.to_text().strip(), "differs": distance, "bits": found.bits}
     emit(facts, as_json=as_json, text=found.to_text().strip())
@@ -158,7 +146,7 @@ def prove(
     message: Message = None,
     workspace: WorkspaceFolder = None,
     raw: Raw = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing proof.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Prove knowledge of a credential's secret, in zero knowledge.
@@ -173,10 +161,10 @@ def prove(
     if out.resolve() == key.resolve():
         raise Refused(f"{out}: is the secret key; write the proof elsewhere")
     secret = secret_key(key)
-    about = _About(
+    about = About(
         model=model, station=station, component=component, message=message, workspace=workspace, raw=raw
     )
-    binding = _binding(about, secret.public)
+    binding = binding_of(about, secret.public)
     start = time.perf_counter()
     data = make_proof(secret, binding).to_bytes()
     elapsed = time.perf_counter() - start
@@ -230,19 +218,18 @@ def verify(
         lambda data: (len(data), Proof.from_bytes(data)),
         limit=FILE_LIMIT,
     )
-    about = _About(
+    about = About(
         model=model, station=station, component=component, message=message, workspace=workspace, raw=raw
     )
-    binding = _binding(about, statement)
+    binding = binding_of(about, statement)
     if isinstance(binding, ModelBinding) and (radius or 0) >= binding.component.bits:
         raise InputError(f"a radius of {radius} accepts every component of {binding.component.bits} bits")
     start = time.perf_counter()
     check_proof(statement, binding, decoded, radius=radius or 0, allow_weak_params=allow_weak_params)
     elapsed = time.perf_counter() - start
-    mode = binding.mode.name.lower()
     facts: dict[str, object] = {
         "ok": True,
-        "mode": mode,
+        "mode": binding.mode.name.lower(),
         "params": statement.params.name,
         "standing": statement.params.standing.value,
         "rounds": statement.params.rounds,
@@ -250,20 +237,30 @@ def verify(
         "proof_bytes": size,
         "verify_ms": round(elapsed * 1e3, 3),
     }
-    text = f"valid {mode} proof by {facts['fingerprint']}"
+    text = f"valid {facts['mode']} proof by {facts['fingerprint']}"
     if isinstance(binding, ModelBinding):
-        facts |= {
-            "model_digest": binding.state_digest.hex(),
+        found = _component_facts(binding, statement) | {
             "component_source": about.source,
-            "component_bits": binding.component.bits,
-            "component_distance": binding.component.distance(statement),
             "radius": radius or 0,
         }
+        facts |= found
         text += (
-            f"\nmodel {facts['model_digest']}, {facts['component_distance']} of {facts['component_bits']} "
-            f"component bits differ from the codeword ({facts['radius']} allowed)\n{about.source}"
+            f"\nmodel {found['model_digest']}, {found['component_distance']} of {found['component_bits']} "
+            f"component bits differ from the codeword ({found['radius']} allowed)\n{about.source}"
         )
     emit(facts, as_json=as_json, text=text + _warning(statement.params))
+
+
+def _component_facts(binding: "ModelBinding", public: "PublicKey") -> dict[str, object]:
+    """What a proof about a model says of the station's bits in it."""
+    return {
+        "model_digest": binding.state_digest.hex(),
+        "component_bits": binding.component.bits,
+        "component_distance": binding.component.distance(public),
+    }
+
+
+app.command("request")(request)
 
 
 def check_strong(what: str, params: "XLPNParams", *, allowed: bool) -> None:
@@ -274,69 +271,6 @@ def check_strong(what: str, params: "XLPNParams", *, allowed: bool) -> None:
 
 def _warning(params: "XLPNParams") -> str:
     return f"\nwarning: {params.name} {params.weakness}" if params.weakness else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _About:
-    """What the options say a proof is about; a combination that says two things is an error."""
-
-    model: Path | None
-    station: str | None
-    component: Path | None
-    message: Path | None
-    workspace: Path | None
-    raw: bool
-
-    def __post_init__(self) -> None:
-        sources = (self.station is not None) + (self.component is not None)
-        if self.message is not None and (self.model is not None or sources):
-            raise InputError("--message cannot be combined with --model, --station or --component")
-        if (self.model is not None) != (sources == 1):
-            raise InputError("--model and one of --station and --component belong together")
-        if self.station is None and (self.workspace is not None or self.raw):
-            raise InputError("--workspace and --raw belong to --station")
-
-    @property
-    def source(self) -> str:
-        """Where the component comes from, in words."""
-        if self.station is None:
-            return "component as given, not read from the model"
-        return f"component of {self.station}, read from the model"
-
-
-def _binding(about: _About, public: "PublicKey") -> "Binding":
-    """What a proof by the holder of `public` is about."""
-    from zktrace.credentials import Component, CredentialBinding, MessageBinding, ModelBinding
-
-    if about.message is not None:
-        return MessageBinding.of_file(about.message)
-    if about.model is None:
-        return CredentialBinding()
-    from zktrace.models import model_digest, open_model
-
-    state = open_model(about.model)
-    if about.component is not None:
-        component = Component.from_file(about.component)
-    else:
-        station = about.station or ""
-        component, enrolled = _read_component(state, station, about.workspace, raw=about.raw)
-        if enrolled.to_bytes() != public.to_bytes():
-            raise Refused(f"{station} is enrolled with another credential than {public.fingerprint.hex()}")
-    return ModelBinding(state_digest=model_digest(state), component=component)
-
-
-def _read_component(
-    state: "ModelState", station: str, workspace: Path | None, *, raw: bool
-) -> "tuple[Component, PublicKey]":
-    """The bits that a registry's setup finds in a model at a station's row, and the station's credential."""
-    from zktrace.cli.registry import workspace_at
-    from zktrace.credentials import Component, PublicKey
-    from zktrace.readouts.identity import read_component
-
-    ledger = workspace_at(workspace).registry.ledger()
-    enrolment, bits = ledger.station(station).enrolment, ledger.setup.identity_bits
-    packed = read_component(state, row=enrolment.row, bits=bits, raw=raw)
-    return Component(bits=bits, packed=packed), PublicKey.from_bytes(enrolment.public_key)
 
 
 def _describe(public: "PublicKey", bits: int = 128) -> dict[str, object]:

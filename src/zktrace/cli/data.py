@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Force, Json, Seed
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ DatasetName = Annotated[DataName, typer.Option("--dataset", help="gnss is simula
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Where CIFAR-10 or the recordings are; gnss needs none.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Everything random follows from it.")]
 Setting = Annotated[str, typer.Option("--setting", help="gnss: multipath setting, A or B.")]
 Jnr = Annotated[str, typer.Option("--jnr", help="gnss: wide, U(0, 40) dB; harder, U(-5, 30) dB.")]
 DomainShift = Annotated[
@@ -53,7 +53,7 @@ def preview(
     jnr: Jnr = "wide",
     domain_shift: DomainShift = True,
     receiver_shift: ReceiverShift = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Draw a labelled contact sheet of each class."""

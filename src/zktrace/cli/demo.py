@@ -1,15 +1,21 @@
 """`zktrace demo`: the whole life cycle on simulated stations, from enrolment to a judge."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from zktrace.cli.output import Json, emit, say
-from zktrace.cli.terminal import tell
-from zktrace.errors import Refused, Rejected
+from zktrace.cli.options import Json
+from zktrace.cli.output import emit, say
+from zktrace.cli.terminal import sign, tell
+from zktrace.errors import Rejected
 
-_MARKER = "zktrace-demo.txt"  # stands in a folder that a demo may clear
+if TYPE_CHECKING:
+    from zktrace.demo.outcomes import Outcome
+
+_DIGEST: Final = re.compile("([0-9a-f]{8})[0-9a-f]{32,}")  # the report has the whole of it
 
 
 def demo(
@@ -23,32 +29,25 @@ def demo(
 
     Exit 1 if anything turns out other than expected.
     """
-    from zktrace.cli.story import Story
+    from zktrace.cli.progress import training_progress
+    from zktrace.demo.story import EXPORT, RUN, Story
+    from zktrace.report.demo import write_demo_pages
+    from zktrace.report.training import write_training_report
 
-    _clear(out)
-    story = Story(out, seed=seed, say=(lambda _: None) if as_json else _step)
-    story.tell()
-    wrong = [each for each in story.outcomes if not each.ok]
-    facts = {
-        "ok": not wrong,
-        "cases": [
-            {"case": each.case, "expected": each.expected, "happened": each.happened, "ok": each.ok}
-            for each in story.outcomes
-        ],
-        "report": str(story.report),
-    }
+    told = Story(out, seed=seed, say=(lambda _: None) if as_json else _step, watch=training_progress).tell()
+    write_training_report(out / RUN, out / RUN / "report.html")
+    page = write_demo_pages(told, training=f"{RUN}/report.html", export=EXPORT)
+    total, wrong = len(told.outcomes), told.wrong
     if as_json:
-        emit(facts, as_json=True, text="")
+        cases = [each.facts for each in told.outcomes]
+        emit({"ok": not wrong, "cases": cases, "report": str(page)}, as_json=True, text="")
     else:
-        total = len(story.outcomes)
-        ended = (
-            f"{len(wrong)} of {total} cases ended otherwise." if wrong else "Everything happened as expected."
-        )
-        tell(f"\n{story.table()}\n")
+        ended = f"{wrong} of {total} cases ended otherwise." if wrong else "Everything happened as expected."
+        tell(f"\n{outcome_table(told.outcomes)}\n")
         tell(ended, strong=True)
-        say(f"report  {story.report}")
+        say(f"report  {page}")
     if wrong:
-        raise Rejected(f"{len(wrong)} of {len(story.outcomes)} cases ended other than expected")
+        raise Rejected(f"{wrong} of {total} cases ended other than expected")
 
 
 def _step(line: str) -> None:
@@ -56,13 +55,11 @@ def _step(line: str) -> None:
     tell(line, hanging=11)
 
 
-def _clear(folder: Path) -> None:
-    """Make the folder empty and ours; somebody else's is left alone."""
-    import shutil
-
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / _MARKER).is_file():
-            raise Refused(f"{folder}: is not empty and not of a demo; name another folder with --out")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MARKER).write_text("Everything in this folder was made by zktrace demo, which may clear it.\n")
+def outcome_table(outcomes: "Sequence[Outcome]") -> str:
+    """Expected and happened, line by line."""
+    lines = []
+    for each in outcomes:
+        lines.append(f"{sign(each.ok):<2} {each.case}")
+        lines.append(f"     expected: {each.expected}")
+        lines.append("     happened: " + _DIGEST.sub(r"\1...", each.happened))
+    return "\n".join(lines)

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.carriers import DEFAULT_CARRIER, carrier_choice, carriers_of
-from zktrace.cli.marks import Marks, mark_settings
-from zktrace.cli.output import Json, emit
-from zktrace.cli.registry import WorkspaceFolder, workspace_at
+from zktrace.cli.options import (
+    Cifar10,
+    Json,
+    Marks,
+    ReleaseName,
+    RunSeed,
+    SharedModel,
+    WorkspaceFolder,
+    mark_settings,
+    run_spec,
+    workspace_at,
+)
+from zktrace.cli.output import emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,12 +36,8 @@ class ProfileName(StrEnum):
     PAPER = "paper"
 
 
-Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the run that made the data's split.")]
-
-
 def release(
-    model: Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")],
+    model: SharedModel,
     name: Annotated[str | None, typer.Option("--name", help="Default: r1, r2, ...")] = None,
     carrier: Annotated[
         str,
@@ -50,7 +56,7 @@ def release(
         ),
     ] = None,
     cifar10: Cifar10 = None,
-    seed: Seed = 42,
+    seed: RunSeed = 42,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +74,7 @@ def release(
     if proxy is not None:
         from zktrace.learning.data.proxy import proxy_pool
 
-        spec = _spec(proxy, cifar10, seed)
+        spec = run_spec(proxy, cifar10, seed)
         pool = proxy_pool(spec.source, spec.preset.episodes)
     carriers = carriers_of(carrier)
     made = place.release(model, carriers=carriers, profile=profile.value, name=name, pool=pool)
@@ -96,7 +102,7 @@ def dispatch(
     everybody: Annotated[
         bool, typer.Option("--all", help="Every enrolled station, revoked ones aside.")
     ] = False,
-    release: Annotated[str | None, typer.Option("--release", help="Default: the latest.")] = None,
+    release: ReleaseName = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Folder of the copies. Default: copies/RELEASE in the workspace."),
@@ -124,7 +130,7 @@ def dispatch(
         ),
     ] = None,
     cifar10: Cifar10 = None,
-    seed: Seed = 42,
+    seed: RunSeed = 42,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:
@@ -136,12 +142,14 @@ def dispatch(
     from zktrace.dispatch.dispatching import recipients
     from zktrace.marking.settings import CopySettings
 
-    if everybody == bool(station):
+    if everybody and station:
+        raise InputError("--all means every station: leave --station out, or --all")
+    if not everybody and not station:
         raise InputError("name stations with --station, or give --all")
     place = workspace_at(workspace)
     chosen = place.opened(release)
     wanted = recipients(chosen.ledger, None if everybody else station)
-    spec = None if evaluate is None else _spec(evaluate, cifar10, seed)
+    spec = None if evaluate is None else run_spec(evaluate, cifar10, seed)
     settings = CopySettings(
         share=share, episodes=episodes, learning_rate=learning_rate, marks=mark_settings(mark)
     )
@@ -210,14 +218,6 @@ def _cost(release: "OpenRelease", copies: "list[Copy]", spec: "RunSpec") -> "Cos
         episodes=max(spec.preset.evaluation.episodes, 400),
         seed=spec.seed,
     )
-
-
-def _spec(preset: str, cifar10: Path | None, seed: int) -> "RunSpec":
-    from zktrace.federation.spec import RunSpec
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
-
-    return RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
 
 
 def _cores() -> int:

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.credential import AllowWeak
 from zktrace.cli.files import read_as, secret_key
-from zktrace.cli.output import Json, check_free, emit
-from zktrace.cli.registry import WorkspaceFolder, workspace_at
+from zktrace.cli.options import AllowWeak, Force, Json, StationName, WorkspaceFolder, workspace_at
+from zktrace.cli.output import check_free, emit
 
 
 def offer(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
@@ -23,7 +22,7 @@ def request(
     key: Annotated[Path, typer.Option("--key", help="The station's secret key.")],
     offered: Annotated[str, typer.Option("--offer", help="The operator's line, from `zktrace offer`.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the request.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Ask an operator to enrol this station.
@@ -49,7 +48,7 @@ def request(
 
 
 def enrol(
-    name: Annotated[str, typer.Argument(help="Name of the station.")],
+    name: StationName,
     request: Annotated[Path, typer.Option("--request", help="What the station made: credential request.")],
     workspace: WorkspaceFolder = None,
     allow_weak_params: AllowWeak = False,

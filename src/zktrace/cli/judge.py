@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.files import evidence_bytes, read_as
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Force, Json
+from zktrace.cli.output import check_free, emit
 from zktrace.cli.terminal import tell
 from zktrace.errors import CannotTell, EvidenceRejected, Refused
 
@@ -61,7 +62,7 @@ def judge(
         Path | None,
         typer.Option("--report", help="Write a dated page of the judgement there (HTML), mode 0600."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Check an accusation offline, step by step.

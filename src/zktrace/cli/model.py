@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.options import Json
+from zktrace.cli.output import emit
 
 app = typer.Typer(help="Look into model files, which are never executed.", no_args_is_help=True)
 

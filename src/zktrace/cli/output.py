@@ -5,14 +5,9 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from zktrace.errors import CannotTell, Error, EvidenceRejected, InvalidProof, Refused
 from zktrace.primitives.text import one_line
-
-Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
 
 
 def say(text: str) -> None:

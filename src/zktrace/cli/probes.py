@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, check_free, emit
-from zktrace.cli.registry import WorkspaceFolder, workspace_at
+from zktrace.cli.options import Force, Json, ReleaseName, WorkspaceFolder, workspace_at
+from zktrace.cli.output import check_free, emit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Questions for a model that can only be queried.", no_args_is_help=True)
 
 OrderFile = Annotated[Path, typer.Option("--order", help="The secret order, mode 0600.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 @app.command()
 def export(
     order: OrderFile,
     out: Annotated[Path, typer.Option("--out", help="The questions: an npz with the array `inputs`.")],
-    release: Annotated[str | None, typer.Option("--release", help="Default: the latest.")] = None,
+    release: ReleaseName = None,
     decoys: Annotated[
         int, typer.Option("--decoys", min=0, help="Images among them that are no probes, in as many views.")
     ] = 0,

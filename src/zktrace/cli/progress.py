@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
     from zktrace.federation.run import Progress
     from zktrace.federation.server import RoundReport
@@ -18,19 +20,11 @@ if TYPE_CHECKING:
 def training_progress(preset: "Preset", *, console: "Console | None" = None) -> Iterator["Progress"]:
     """Bars for epochs and rounds; above them, a line for every round that ends."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from zktrace.federation.server import RoundReport
 
     shown = console or Console(file=sys.stderr)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=shown, disable=not shown.is_terminal) as bars:
+    with _bars(noted=True, width=24, console=shown) as bars:
         epochs = bars.add_task("pre-training", total=preset.pretraining.epochs, note="")
         rounds = bars.add_task("rounds", total=preset.federation.rounds, note="")
 
@@ -66,17 +60,7 @@ def round_line(report: "RoundReport") -> str:
 @contextmanager
 def named_progress(what: str, total: int) -> Iterator[Callable[[str, float], None]]:
     """One bar over `total` named things; each reports the share of its own work that is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty()) as bars:
+    with _bars(noted=True) as bars:
         task = bars.add_task(what, total=total, note="")
         done: set[str] = set()
 
@@ -91,11 +75,7 @@ def named_progress(what: str, total: int) -> Iterator[Callable[[str, float], Non
 @contextmanager
 def counted_progress() -> Iterator[Callable[[str, int, int], None]]:
     """A bar for every kind of thing that is counted: what, how many are done, of how many."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty()) as bars:
+    with _bars() as bars:
         tasks: dict[str, TaskID] = {}
 
         def show(what: str, done: int, total: int) -> None:
@@ -104,3 +84,19 @@ def counted_progress() -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[what], completed=done)
 
         yield show
+
+
+def _bars(*, noted: bool = False, width: int = 40, console: "Console | None" = None) -> "Bars":
+    """Bars on a console, by default the error stream, with a note behind each or not.
+
+    Nothing where nobody watches: colours that are forced on do not make a file a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    watched = sys.stderr.isatty() if console is None else console.is_terminal
+    notes = (TextColumn("{task.fields[note]}"),) if noted else ()
+    bar = BarColumn(bar_width=width)
+    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), TimeRemainingColumn(), *notes)
+    return Bars(*columns, console=console or Console(file=sys.stderr), disable=not watched)

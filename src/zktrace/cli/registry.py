@@ -1,18 +1,17 @@
 """`zktrace init`, `stations`, `revoke`, `log`, `registry`: what was promised beforehand."""
 
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zktrace.cli.files import read_as
-from zktrace.cli.output import Json, check_free, emit
+from zktrace.cli.options import Force, Json, StationName, WorkspaceFolder, workspace_at
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
-    from zktrace.front.workspace import Workspace
     from zktrace.registry.log import Head
 
 log = typer.Typer(
@@ -20,25 +19,6 @@ log = typer.Typer(
     no_args_is_help=True,
 )
 app = typer.Typer(help="The registry as a whole.", no_args_is_help=True)
-
-WorkspaceFolder = Annotated[
-    Path | None,
-    typer.Option("--workspace", help="The operator's folder (default: found upwards from here)."),
-]
-
-
-def workspace_at(folder: Path | None) -> "Workspace":
-    """The workspace that `--workspace` names, or the one around the current folder."""
-    from zktrace.front.workspace import Workspace
-
-    return Workspace.find() if folder is None else Workspace.open(folder)
-
-
-def budget_option(text: str) -> Fraction:
-    """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
-    from zktrace.front.given import as_budget
-
-    return as_budget(text)
 
 
 def init(
@@ -142,7 +122,7 @@ def _table(rows: list[dict[str, object]]) -> str:
 
 
 def revoke(
-    name: Annotated[str, typer.Argument(help="Name of the station.")],
+    name: StationName,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")],
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -268,7 +248,7 @@ def log_prove(
 def export_registry(
     out: Annotated[Path, typer.Argument(help="Where to write it.")],
     workspace: WorkspaceFolder = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write all entries and the head to one file for auditors. Nothing in it is secret."""

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from zktrace.cli.output import Json, emit
-from zktrace.cli.registry import WorkspaceFolder, workspace_at
+from zktrace.cli.options import Json, WorkspaceFolder, workspace_at
+from zktrace.cli.output import emit
 
 if TYPE_CHECKING:
     from fractions import Fraction

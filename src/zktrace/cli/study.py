@@ -1,28 +1,40 @@
 """`zktrace study`: experiments whose rows are saved, and go on where they stopped."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.marks import Marks, mark_settings
-from zktrace.cli.output import Json, emit
+from zktrace.cli.options import (
+    Cifar10,
+    Json,
+    Marks,
+    PresetName,
+    ProfileChoice,
+    RunPreset,
+    Seeds,
+    budget_option,
+    mark_settings,
+    profile_option,
+)
+from zktrace.cli.output import emit
 from zktrace.errors import InputError
+
+if TYPE_CHECKING:
+    from zktrace.federation.spec import RunSpec
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
 Work = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
-Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
 Datasets = Annotated[list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")]
-Seeds = Annotated[list[int], typer.Option("--seed", min=0, help="Repeat it for more runs.")]
 
 
 @app.command("federation")
 def federation(
     out: Out,
     work: Work,
-    preset: Annotated[str, typer.Option("--preset", help="A preset's name, or a TOML file.")] = "desk",
+    preset: PresetName = "desk",
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
     cifar10: Cifar10 = None,
@@ -64,12 +76,12 @@ def tracing(
     work: Work,
     model: Annotated[Path, typer.Option("--model", help="The shared model: model.safetensors of a run.")],
     dataset: Annotated[str, typer.Option("--dataset", help="What it was trained on: gnss or cifar10.")],
-    preset: Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")] = "desk",
+    preset: RunPreset = "desk",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of that run.")] = 42,
     carrier: Annotated[
         list[str], typer.Option("--carrier", help="weight or feature; repeat it for copies with both.")
     ] = ["weight"],  # noqa: B006
-    profile: Annotated[str, typer.Option("--profile", help="informed or paper.")] = "informed",
+    profile: ProfileChoice = "informed",
     share: Annotated[
         float | None, typer.Option("--share", help="Weight carrier, informed: share of the scales' norm.")
     ] = None,
@@ -87,34 +99,25 @@ def tracing(
     as_json: Json = False,
 ) -> None:
     """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
-    from dataclasses import replace
 
-    from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
     from zktrace.marking.settings import CopySettings
-    from zktrace.studies.federation import FederationTrial
     from zktrace.studies.rows import Rows
     from zktrace.studies.tracing import TracingTrial, perform
 
-    if profile not in PROFILES:
-        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
-    chosen = load_preset(preset)
-    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
     given = {"share": share, "episodes": episodes, "learning_rate": rate}
     trial = TracingTrial(
-        spec=run.spec(cifar10=cifar10, cache=default_folder()),
+        spec=_spec(preset, dataset, seed, cifar10),
         model=model,
         carriers=tuple(carrier),
-        profile="paper" if profile == "paper" else "informed",
+        profile=profile_option(profile),
         settings=CopySettings(**{name: value for name, value in given.items() if value is not None}),  # type: ignore[arg-type]
         sizes=tuple(size),
         copies=copies,
     )
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
-    emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
+    _tell_new(len(made), out, as_json=as_json)
 
 
 @app.command("disguise")
@@ -122,7 +125,7 @@ def disguise(
     out: Out,
     work: Work,
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
-    preset: Annotated[str, typer.Option("--preset", help="A preset's name, or a TOML file.")] = "half",
+    preset: PresetName = "half",
     seed: Seeds = [42, 43, 44],  # noqa: B006
     profile: Annotated[list[str], typer.Option("--profile", help="informed or paper; repeat it.")] = [  # noqa: B006
         "informed",
@@ -174,7 +177,7 @@ def disguise(
             ):
                 made += 1
                 progress(f"{row.trial['dataset']} {row.trial['seed']} {row.trial['attacker']}", 1, 1)
-    emit({"ok": True, "new": made}, as_json=as_json, text=f"{made} new rows in {out}")
+    _tell_new(made, out, as_json=as_json)
 
 
 @app.command("innocents")
@@ -189,7 +192,7 @@ def innocents(
         ),
     ],
     dataset: Annotated[str, typer.Option("--dataset", help="What the shared model was trained on.")],
-    preset: Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")] = "desk",
+    preset: RunPreset = "desk",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of that run; decides code keys too.")] = 42,
     carrier: Annotated[
         list[str] | None,
@@ -197,7 +200,7 @@ def innocents(
             "--carrier", help="What an investigation reads, as weight+output; repeat it. Default: each, all."
         ),
     ] = None,
-    profile: Annotated[str, typer.Option("--profile", help="informed or paper.")] = "informed",
+    profile: ProfileChoice = "informed",
     leak: Annotated[
         list[str] | None,
         typer.Option("--leak", help="Whose rows are in it, as 'average of three'; repeat it. Default: all."),
@@ -217,41 +220,24 @@ def innocents(
     as_json: Json = False,
 ) -> None:
     """Investigate leaks and models nobody was given under many code keys; count false accusations."""
-    from dataclasses import replace
-    from fractions import Fraction
     from functools import cache
 
-    from zktrace.carriers import PROFILES
     from zktrace.cli.progress import counted_progress
-    from zktrace.learning.data.cache import default_folder
     from zktrace.learning.data.proxy import proxy_pool
-    from zktrace.learning.presets import load_preset
-    from zktrace.studies.federation import FederationTrial
     from zktrace.studies.innocents import InnocentsTrial, perform
     from zktrace.studies.leaks import LEAKS
     from zktrace.studies.rows import Rows
 
-    if profile not in PROFILES:
-        raise InputError(f"profile {profile!r} is not known; it is one of {', '.join(PROFILES)}")
-    suspects = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in suspect) if is_}
-    if len(suspects) < len(suspect):
-        raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
-    try:
-        levels = tuple(Fraction(each) for each in level)
-    except (ValueError, ZeroDivisionError) as error:
-        raise InputError(f"a budget is a number like 1/1000, not {', '.join(level)}") from error
-    chosen = load_preset(preset)
-    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
-    spec = run.spec(cifar10=cifar10, cache=default_folder())
+    spec = _spec(preset, dataset, seed, cifar10)
     trial = InnocentsTrial(
         dataset=dataset,
         reference=reference,
-        suspects=suspects,
+        suspects=_suspects(suspect),
         pool=cache(lambda: proxy_pool(spec.source, spec.preset.episodes)),
         carriers=tuple(tuple(each.split("+")) for each in carrier or ()),
-        profile="paper" if profile == "paper" else "informed",
+        profile=profile_option(profile),
         leaks=tuple(leak or LEAKS),
-        levels=levels,
+        levels=tuple(budget_option(each) for each in level),
         length=length,
         stations=stations,
         strength=strength,
@@ -261,7 +247,7 @@ def innocents(
     )
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
-    emit({"ok": True, "new": len(made)}, as_json=as_json, text=f"{len(made)} new rows in {out}")
+    _tell_new(len(made), out, as_json=as_json)
 
 
 @app.command("table")
@@ -278,3 +264,28 @@ def table(
         raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
     text = TABLES[kind]([row for path in rows for row in rows_of(Rows(path), kind)])
     emit({"ok": True, "table": text}, as_json=as_json, text=text)
+
+
+def _spec(preset: str, dataset: str, seed: int, cifar10: Path | None) -> "RunSpec":
+    """The run that a shared model comes from."""
+    from dataclasses import replace
+
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.studies.federation import FederationTrial
+
+    chosen = load_preset(preset)
+    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
+    return run.spec(cifar10=cifar10, cache=default_folder())
+
+
+def _suspects(given: list[str]) -> dict[str, Path]:
+    """Models by what they are."""
+    found = {kind: Path(path) for kind, is_, path in (each.partition("=") for each in given) if is_}
+    if len(found) < len(given):
+        raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
+    return found
+
+
+def _tell_new(count: int, out: Path, *, as_json: bool) -> None:
+    emit({"ok": True, "new": count}, as_json=as_json, text=f"{count} new rows in {out}")

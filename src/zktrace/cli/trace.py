@@ -8,8 +8,8 @@ import typer
 
 from zktrace.cli.budget import check_budget, confirm_uncertified
 from zktrace.cli.carriers import carrier_choice, carriers_of
-from zktrace.cli.output import Json, check_free, emit, say
-from zktrace.cli.registry import WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.options import Force, Json, WorkspaceFolder, budget_option, workspace_at
+from zktrace.cli.output import check_free, emit, say
 from zktrace.cli.status import budget_line
 from zktrace.cli.terminal import tell
 from zktrace.errors import InputError, MissingExtra, Refused
@@ -69,7 +69,7 @@ def trace(
             "--all-scores", help="Show the scores of stations that are not named. They are secrets."
         ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Force = False,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:

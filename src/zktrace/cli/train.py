@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from zktrace.cli.output import Json, emit
+from zktrace.cli.options import Cifar10, Json, PresetName, RosterKeys, RosterWorkspace, Seed, workspace_at
+from zktrace.cli.output import emit
 from zktrace.errors import InputError, MissingExtra, Refused
 
 if TYPE_CHECKING:
-    from zktrace.credentials import PublicKey
     from zktrace.federation.run import Progress
     from zktrace.federation.spec import RunSpec
     from zktrace.learning.presets import Preset
@@ -30,24 +30,11 @@ class EngineName(StrEnum):
 
 def train(
     out: Annotated[Path, typer.Option("--out", help="Folder of the run: checkpoints, log, model, result.")],
-    preset: Annotated[
-        str,
-        typer.Option("--preset", help="smoke, half, desk, paper, or a TOML file copied from one of them."),
-    ] = "smoke",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is random.")] = 42,
-    public: Annotated[
-        list[Path] | None,
-        typer.Option("--public", help="A station's public key; repeat it, in the order of the roster."),
-    ] = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option(
-            "--workspace", help="Take keys, order, names and codeword length of the stations enrolled there."
-        ),
-    ] = None,
-    cifar10: Annotated[
-        Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")
-    ] = None,
+    preset: PresetName = "smoke",
+    seed: Seed = 42,
+    public: RosterKeys = None,
+    workspace: RosterWorkspace = None,
+    cifar10: Cifar10 = None,
     unmarked: Annotated[bool, typer.Option("--unmarked", help="Train the control: no marks.")] = False,
     workers: Annotated[
         int | None, typer.Option("--workers", min=0, help="Worker processes; 0: none. Default: the cores.")
@@ -85,38 +72,18 @@ def train(
     --public the stations get experimental credentials derived from the seed: good for a study alone. Public
     keys are written to OUT/stations.
     """
-    from dataclasses import replace
-
-    from zktrace.cli.files import public_key
     from zktrace.cli.progress import training_progress
-    from zktrace.cli.report import write_training_report
-    from zktrace.federation.roster import experimental_roster
     from zktrace.federation.spec import RunSpec
     from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
+    from zktrace.report.training import write_training_report
 
-    chosen = load_preset(preset)
-    if unmarked:
-        chosen = replace(chosen, marks=replace(chosen.marks, lambda_wm=0.0))
-    names: tuple[str, ...] = ()
-    rows: tuple[int, ...] = ()
-    if workspace is not None:
-        if public:
-            raise InputError("--workspace knows the stations' keys: leave --public out")
-        chosen, enrolled = _enrolled(chosen, workspace)
-        names, rows, keys = enrolled.names, enrolled.rows, list(enrolled.keys)
-    elif public:
-        keys = [public_key(path) for path in public]
-    else:
-        keys = experimental_roster(seed, chosen.federation.clients)
-    if len(keys) != (clients := chosen.federation.clients):
-        raise InputError(f"{len(keys)} public keys for {clients} stations: give --public {clients} times")
+    chosen, who = _roster(_preset(preset, unmarked=unmarked), seed, public or [], workspace)
     spec = RunSpec(
         preset=chosen,
         seed=seed,
-        words=tuple(key.codeword(chosen.marks.bits) for key in keys),
-        names=names,
-        rows=rows,
+        words=tuple(key.codeword(chosen.marks.bits) for key in who.keys),
+        names=() if workspace is None else who.names,
+        rows=who.rows,
         cifar10=cifar10,
         cache=default_folder(),
     )
@@ -124,9 +91,8 @@ def train(
         raise InputError("--address, --root-certificates, --node-key and --prepare need --engine flower")
     if prepare is not None:
         _prepare(prepare, spec, node_key or [])
-        emit(
-            {"ok": True, "run_file": str(prepare), "spec": spec.digest()}, as_json=as_json, text=str(prepare)
-        )
+        facts = {"ok": True, "run_file": str(prepare), "spec": spec.digest()}
+        emit(facts, as_json=as_json, text=str(prepare))
         return
     with training_progress(chosen) as progress:
         if engine is EngineName.LOCAL:
@@ -134,17 +100,49 @@ def train(
         else:
             place = _place(address, root_certificates, node_key or [])
             result = _on_flower(spec, out, place, round_timeout, resume=resume, progress=progress)
-    _write_keys(out / "stations", keys, names)
-    report = write_training_report(out)
-    marks = result["marks"]
-    text = f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"
-    if marks is not None:
-        text += (
-            f"\n{marks['attribution']:.0%} of the stations attributed, agreement "
+    _write_keys(out / "stations", who)
+    report = out / "report.html"
+    write_training_report(out, report)
+    emit({"ok": True, **result, "report": str(report)}, as_json=as_json, text=_text(result, out, report))
+
+
+def _preset(name: str, *, unmarked: bool) -> "Preset":
+    from dataclasses import replace
+
+    from zktrace.learning.presets import load_preset
+
+    chosen = load_preset(name)
+    return replace(chosen, marks=replace(chosen.marks, lambda_wm=0.0)) if unmarked else chosen
+
+
+def _roster(
+    preset: "Preset", seed: int, public: list[Path], workspace: Path | None
+) -> "tuple[Preset, Roster]":
+    """Who trains: those of a registry, for whom the preset is adapted; those of the files; or made up."""
+    from zktrace.cli.files import public_key
+    from zktrace.federation.roster import experimental_roster
+    from zktrace.registry.roster import Roster
+
+    if workspace is not None:
+        if public:
+            raise InputError("--workspace knows the stations' keys: leave --public out")
+        return _enrolled(preset, workspace)
+    clients = preset.federation.clients
+    keys = [public_key(path) for path in public] if public else experimental_roster(seed, clients)
+    if len(keys) != clients:
+        raise InputError(f"{len(keys)} public keys for {clients} stations: give --public {clients} times")
+    names = tuple(f"station{station:03d}" for station in range(clients))
+    return preset, Roster(names=names, rows=(), keys=tuple(keys), bits=preset.marks.bits)
+
+
+def _text(result: dict[str, Any], out: Path, report: Path) -> str:
+    lines = [f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"]
+    if (marks := result["marks"]) is not None:
+        lines.append(
+            f"{marks['attribution']:.0%} of the stations attributed, agreement "
             f"{marks['self_agreement']:.3f} with the own codeword and {marks['cross_talk']:.3f} with others"
         )
-    text += f"\n{report}"
-    emit({"ok": True, **result, "report": str(report)}, as_json=as_json, text=text)
+    return "\n".join((*lines, str(report)))
 
 
 def _locally(
@@ -226,7 +224,6 @@ def _enrolled(preset: "Preset", workspace: Path) -> "tuple[Preset, Roster]":
     """The preset for the stations of a registry, and their roster."""
     from dataclasses import replace
 
-    from zktrace.cli.registry import workspace_at
     from zktrace.registry.roster import roster
 
     found = roster(workspace_at(workspace).registry.ledger())
@@ -234,10 +231,9 @@ def _enrolled(preset: "Preset", workspace: Path) -> "tuple[Preset, Roster]":
     return replace(preset, federation=federation, marks=replace(preset.marks, bits=found.bits)), found
 
 
-def _write_keys(folder: Path, keys: list["PublicKey"], names: tuple[str, ...]) -> None:
+def _write_keys(folder: Path, who: "Roster") -> None:
     from zktrace.primitives.files import write_atomic
 
     folder.mkdir(exist_ok=True)
-    for station, key in enumerate(keys):
-        name = names[station] if names else f"station{station:03d}"
+    for name, key in zip(who.names, who.keys, strict=True):
         write_atomic(folder / f"{name}.pub", key.to_bytes(), replace=True)

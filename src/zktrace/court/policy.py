@@ -17,17 +17,17 @@ accept_tamper = true                      # the opposite of a row may accuse its
 accept_scores = true                      # a matrix of scores may stand for a suspect that was only queried
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self, get_type_hints
 
 from zktrace.carriers import NAMES
 from zktrace.errors import InputError
+from zktrace.primitives.exact import exact_number
 from zktrace.primitives.files import read_bounded
-from zktrace.primitives.text import shown
+from zktrace.primitives.toml import check_keys, parse_toml, value_of
 from zktrace.registry.records import RULES
 
 FILE_LIMIT: Final = 1 << 16
@@ -72,17 +72,10 @@ class Policy:
     @classmethod
     def from_toml(cls, data: bytes) -> Self:
         """A policy file; what it does not say is as in the default policy."""
-        try:
-            values = tomllib.loads(data.decode(), parse_float=Fraction)
-        except UnicodeDecodeError:
-            raise InputError("policy: not TOML, nor any text") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"policy: not TOML ({shown(str(error))})") from None
-        known = {each.name for each in fields(cls)}
-        unknown = sorted(set(values) - known)
-        if unknown:
-            raise InputError(f"policy: unknown key {shown(unknown[0])}; known are {', '.join(sorted(known))}")
-        return cls(**{name: _value(name, value) for name, value in values.items()})
+        values = parse_toml(data, "policy", number=exact_number)
+        kinds = get_type_hints(cls)
+        check_keys("policy", values, kinds)
+        return cls(**{name: value_of("policy", name, kinds[name], value) for name, value in values.items()})
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -92,20 +85,6 @@ class Policy:
             return cls.from_toml(data)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-
-
-def _value(name: str, value: object) -> Any:  # noqa: ANN401
-    """A value of its field's kind."""
-    match name, value:
-        case (("max_budget" | "max_total_budget"), Fraction()):
-            return value
-        case "min_length", int() if type(value) is int:
-            return value
-        case (("rules" | "carriers"), list()) if all(isinstance(each, str) for each in value):
-            return tuple(value)
-        case str(), bool() if name.startswith(("require_", "accept_")):
-            return value
-    raise InputError(f"policy: {name} has a value of another kind, {shown(str(value))}")
 
 
 def _spelled(value: object) -> str:

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from zktrace.credentials.keys import PublicKey
-from zktrace.errors import InvalidProof, MalformedComponent
+from zktrace.errors import InputError, InvalidProof, MalformedComponent
 from zktrace.primitives.encoding import fields
 from zktrace.primitives.files import open_regular, read_bounded
 
@@ -41,9 +41,9 @@ class Component:
 
     def __post_init__(self) -> None:
         if not 0 < self.bits <= COMPONENT_BITS_LIMIT or len(self.packed) != -(-self.bits // 8):
-            raise ValueError("a component of the wrong size")
+            raise MalformedComponent("a component of the wrong size")
         if self.packed[-1] & ((1 << (8 * len(self.packed) - self.bits)) - 1):
-            raise ValueError("a component with bits behind its end")
+            raise MalformedComponent("a component with bits behind its end")
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -104,7 +104,7 @@ class ModelBinding:
 
     def __post_init__(self) -> None:
         if len(self.state_digest) != DIGEST_BYTES:
-            raise ValueError("a model digest of the wrong size")
+            raise InputError("a model digest of the wrong size")
 
     def parts(self) -> tuple[bytes, ...]:
         """The fields between the tag and the statement."""
@@ -120,7 +120,7 @@ class MessageBinding:
 
     def __post_init__(self) -> None:
         if len(self.message_digest) != DIGEST_BYTES:
-            raise ValueError("a message digest of the wrong size")
+            raise InputError("a message digest of the wrong size")
 
     def parts(self) -> tuple[bytes, ...]:
         """The fields between the tag and the statement."""
@@ -148,7 +148,7 @@ class RequestBinding:
 
     def __post_init__(self) -> None:
         if len(self.offer) != DIGEST_BYTES or len(self.nonce) != NONCE_BYTES:
-            raise ValueError("an offer digest or a nonce of the wrong size")
+            raise InputError("an offer digest or a nonce of the wrong size")
 
     def parts(self) -> tuple[bytes, ...]:
         """The fields between the tag and the statement."""

@@ -44,7 +44,7 @@ class PublicKey:
 
     def __post_init__(self) -> None:
         if len(self.seed) != SEED_BYTES or len(self.y) != self.params.vector_bytes:
-            raise ValueError("a public key of the wrong size")
+            raise MalformedKey("a public key of the wrong size")
 
     @cached_property
     def matrix(self) -> bytes:
@@ -95,7 +95,7 @@ class SecretKey:
 
     def __post_init__(self) -> None:
         if len(self.matrix_seed) != SEED_BYTES or len(self.witness_seed) != SEED_BYTES:
-            raise ValueError("a secret key of the wrong size")
+            raise MalformedKey("a secret key of the wrong size")
 
     def __repr__(self) -> str:
         return f"<SecretKey {self.params.name}>"

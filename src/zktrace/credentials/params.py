@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from zktrace.errors import UnknownParameters
+from zktrace.errors import InputError, UnknownParameters
 from zktrace.primitives.encoding import ByteReader, short
 
 LENGTH_LIMIT: Final = 1 << 16  # a position and its sort key fit one 64-bit word
@@ -39,9 +39,9 @@ class XLPNParams:
 
     def __post_init__(self) -> None:
         if not 0 < self.secret < self.length or not 0 < 2 * self.weight <= self.length or self.rounds < 1:
-            raise ValueError(f"inconsistent xLPN parameters {self.name}")
+            raise InputError(f"inconsistent xLPN parameters {self.name}")
         if self.length % 64 or self.secret % 8 or self.length > LENGTH_LIMIT:
-            raise ValueError(f"{self.name}: needs a length in words up to {LENGTH_LIMIT}, a secret in bytes")
+            raise InputError(f"{self.name}: needs a length in words up to {LENGTH_LIMIT}, a secret in bytes")
 
     @property
     def weakness(self) -> str:

@@ -82,9 +82,9 @@ class Proof:
             or challenges.dtype != np.uint8
             or (challenges > 2).any()
         ):
-            raise ValueError("a proof has one challenge of 0, 1 or 2 a round")
+            raise MalformedProof("a proof has one challenge of 0, 1 or 2 a round")
         if len(self.salt) != SALT_BYTES:
-            raise ValueError("a salt of the wrong size")
+            raise MalformedProof("a salt of the wrong size")
         counts = np.bincount(challenges, minlength=3).tolist()
         seed, vector = SEED_BYTES, self.params.vector_bytes
         shapes = (
@@ -99,7 +99,7 @@ class Proof:
             (self.permuted_error, counts[2], vector),
         )
         if any(table.shape != (rows, width) or table.dtype != np.uint8 for table, rows, width in shapes):
-            raise ValueError("a table of the wrong shape in a proof")
+            raise MalformedProof("a table of the wrong shape in a proof")
 
     def rounds_of(self, challenge: int) -> NDArray[np.intp]:
         """The rounds with this challenge, ascending."""

@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
 from zktrace.models import ModelState, Tensor, open_model
+from zktrace.primitives.exact import exact_budget
 
 Model = str | Path | Mapping[str, Any]  # a file, or named arrays: numpy's or torch's
 Budget = str | int | float | Fraction
-
-_LONGEST: Final = 40  # characters of a budget
-_EXPONENT: Final = 30
 
 
 def as_state(model: Model) -> ModelState:
@@ -50,17 +48,4 @@ def _int16(value: Any) -> Any:  # noqa: ANN401
 
 def as_budget(given: Budget) -> Fraction:
     """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
-    text = str(given)
-    try:
-        found = Fraction(text) if len(text) <= _LONGEST and abs(_power(text)) <= _EXPONENT else None
-    except (ValueError, ZeroDivisionError):
-        found = None
-    if isinstance(given, Fraction):
-        found = given
-    if found is None:
-        raise InputError(f"a budget is a number such as 0.01, 1e-3 or 1/100, not {text!r}")
-    return found
-
-
-def _power(text: str) -> int:
-    return int(text.lower().partition("e")[2] or 0)
+    return given if isinstance(given, Fraction) else exact_budget(str(given))

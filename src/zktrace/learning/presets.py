@@ -6,7 +6,7 @@ another type or out of range is an error of one line that names the key and the 
 
 import dataclasses
 import math
-import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,6 +16,7 @@ from zktrace.errors import InputError, MalformedFile, UnknownParameters
 from zktrace.learning.aggregation import RULES
 from zktrace.learning.configs import EpisodeShape, EpisodicConfig, PretrainConfig, require
 from zktrace.primitives.files import read_bounded
+from zktrace.primitives.toml import check_keys, check_whole, parse_toml, value_of
 
 NAMES = ("smoke", "demo", "half", "desk", "paper")
 DATASETS = ("gnss", "cifar10")
@@ -152,49 +153,25 @@ def load_preset(source: str | Path) -> Preset:
 
 def parse_preset(text: str, *, source: str) -> Preset:
     """A preset from TOML. `source` is what errors call it."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise MalformedFile(f"{source}: not TOML ({' '.join(str(error).split())})") from error
+    tables = parse_toml(text, source)
     kinds = get_type_hints(Preset)
-    _check_keys(source, "", set(tables), set(kinds))
+    _check_keys(source, "", tables, kinds)
     return Preset(**{name: _section(source, name, kind, tables[name]) for name, kind in kinds.items()})
 
 
 def _section(source: str, name: str, kind: type[Section], table: object) -> Section:
     if not isinstance(table, dict):
-        raise InputError(f"{source}: {name} must be a section, not {_shown(table)}")
+        raise InputError(f"{source}: {name} must be a section, not {table!a:.40}")
     types = {key: each for key, each in get_type_hints(kind).items() if isinstance(each, type)}
-    _check_keys(source, f"{name}.", set(table), set(types))
-    values = {key: _value(source, f"{name}.{key}", types[key], each) for key, each in table.items()}
+    _check_keys(source, f"{name}.", table, types)
+    values = {key: value_of(source, f"{name}.{key}", types[key], each) for key, each in table.items()}
     try:
         return kind(**values)
     except InputError as error:
         raise InputError(f"{source}: {name}.{error}") from error
 
 
-def _check_keys(source: str, prefix: str, given: set[str], known: set[str]) -> None:
-    for key in sorted(given - known):
-        raise InputError(f"{source}: unknown key {prefix + key!a}; known here: {', '.join(sorted(known))}")
-    missing = [ascii(prefix + key) for key in sorted(known - given)]
-    if missing:
-        raise InputError(
-            f"{source}: missing key{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-            f"a preset is whole: copy one of {', '.join(NAMES)} and edit it"
-        )
-
-
-def _value(source: str, key: str, kind: type, value: object) -> object:
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise InputError(f"{source}: {key} must be {_TYPES[kind]}, not {_shown(value)}")
-    return value
-
-
-_TYPES = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
-
-
-def _shown(value: object) -> str:
-    text = ascii(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+def _check_keys(source: str, under: str, given: Collection[str], known: Collection[str]) -> None:
+    check_keys(source, given, known, under=under)
+    advice = f"a preset is whole: copy one of {', '.join(NAMES)} and edit it"
+    check_whole(source, given, known, advice=advice, under=under)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from zktrace.errors import LimitExceeded, MalformedModel
+from zktrace.errors import InputError, LimitExceeded, MalformedModel
 from zktrace.models.dtypes import Dtype
 from zktrace.primitives.text import shown
 
@@ -33,7 +33,7 @@ class Limits:
         for each in fields(self):
             value = getattr(self, each.name)
             if type(value) is not int or value < 1:
-                raise ValueError(f"{each.name} must be a positive integer, not {value!r}")
+                raise InputError(f"{each.name} must be a positive integer, not {value!r}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -11,6 +11,7 @@ from typing import Final
 
 NONE: Final = "\N{EN DASH}"  # where there is no number
 DIGITS: Final = 3  # significant ones, of a probability
+_READABLE: Final = 24  # characters of a fraction that somebody may still want to read
 
 
 def down(value: Fraction | float) -> str:
@@ -24,9 +25,9 @@ def up(value: Fraction | float) -> str:
 
 
 def chance(value: Fraction) -> str:
-    """A probability as it is, and as a person reads it."""
-    shown = at_most(value)
-    return shown if shown == str(value) else f"{value} ({shown})"
+    """A probability as it is, and as a person reads it; what is too long to be read is rounded up alone."""
+    shown, whole = at_most(value), str(value)
+    return shown if shown == whole or len(whole) > _READABLE else f"{whole} ({shown})"
 
 
 def at_most(value: Fraction | float | None, *, digits: int = DIGITS) -> str:

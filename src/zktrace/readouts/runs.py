@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from zktrace.errors import Refused
+from zktrace.errors import MalformedFile, Refused
 from zktrace.primitives.files import read_bounded
 
 MODEL: Final = "model.safetensors"
@@ -38,7 +38,7 @@ class RunFacts:
         try:
             found = json.loads(read_bounded(path, limit=_LIMIT))
             return cls._read(path, found)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, MalformedFile):
             return None  # somebody else's spec.json
 
     @classmethod
@@ -46,7 +46,7 @@ class RunFacts:
         marks, federation = found["preset"]["marks"], found["preset"]["federation"]
         stations, rows = found.get("stations", []), found.get("rows", [])
         if not all(isinstance(each, str) for each in stations) or len(stations) > _NAMES_LIMIT:
-            raise ValueError("names are texts")
+            raise MalformedFile(f"{path}: names must be texts")
         return cls(
             spec=path,
             stations=tuple(stations),

@@ -15,7 +15,6 @@ reader where rows are.
 import json
 import os
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -31,7 +30,7 @@ from zktrace.derivation.promises import TREE_LIMIT
 from zktrace.errors import Error, MalformedFile, Refused
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
-from zktrace.primitives.text import shown
+from zktrace.primitives.toml import check_keys, parse_toml
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape, Custody, default_shape
 from zktrace.registry.enrolling import enrol
 from zktrace.registry.ledger import Ledger, check_name
@@ -96,13 +95,9 @@ class Home:
         path = root / SETTINGS
         if not path.is_file():
             raise Refused(f"{root}: is no workspace (zktrace init makes one)")
-        try:
-            settings = tomllib.loads(read_bounded(path, limit=_SETTINGS_LIMIT).decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-            raise MalformedFile(f"{path}: not TOML") from None  # a reason might repeat a password
-        unknown = sorted(set(settings) - _KEYS)
-        if unknown:
-            raise MalformedFile(f"{path}: unknown key {shown(unknown[0])}")
+        data = read_bounded(path, limit=_SETTINGS_LIMIT)
+        settings = parse_toml(data, str(path), reasons=False)  # a reason might repeat a password
+        check_keys(str(path), settings, _KEYS)
         if type(settings.get("version")) is not int or settings["version"] != VERSION:
             raise MalformedFile(f"{path}: must say version = {VERSION}")
         if not isinstance(settings.get("database"), str) or not settings["database"]:

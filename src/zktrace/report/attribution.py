@@ -1,62 +1,16 @@
 """The report on the public identity marks of a model: stations against codewords."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from zktrace.report import numbers
+from zktrace.report.heat import heat_key, heat_map
 from zktrace.report.html import Html, code, facts, join, name, section, table, tag
 from zktrace.report.page import page
-from zktrace.report.svg import figure, heat_key, heat_map
+from zktrace.report.svg import figure
+from zktrace.tracing.attribution import Attribution
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StationMark:
-    """One station's component in a model."""
-
-    station: str
-    agreement: float  # with its own codeword
-    best_other: float
-    attributed: str | None  # None: several codewords agree equally
-    distance: int  # bits that differ from its own codeword
-    within_radius: bool  # the attribution is proved by the distance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttributionReport:
-    """What `zktrace attribute` found."""
-
-    model: str
-    digest: str
-    bits: int
-    stations: tuple[StationMark, ...]
-    matrix: tuple[tuple[float, ...], ...]  # component of station i against codeword j
-    attribution: float
-    self_agreement: float
-    cross_talk: float
-    codeword_distance: int
-
-    def as_dict(self) -> dict[str, object]:
-        """For the JSON output of the command; the matrix stays in the report."""
-        return {
-            "stations": [
-                {
-                    "station": each.station,
-                    "agreement": each.agreement,
-                    "best_other": each.best_other,
-                    "attributed": each.attributed,
-                    "distance": each.distance,
-                    "within_radius": each.within_radius,
-                }
-                for each in self.stations
-            ],
-            "attribution": self.attribution,
-            "self_agreement": self.self_agreement,
-            "cross_talk": self.cross_talk,
-            "codeword_distance": self.codeword_distance,
-        }
-
-
-def attribution_html(found: AttributionReport) -> str:
+def attribution_html(found: Attribution) -> str:
     """The whole document."""
     names = [each.station for each in found.stations]
     summary = facts(

@@ -1,13 +1,11 @@
 """The report on one suspect: what was found, how sure it is, and how anybody can check it again."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
-from zktrace.errors import InputError
 from zktrace.report import numbers
+from zktrace.report.case_scores import carrier_section
+from zktrace.report.case_values import BudgetState, CaseReport, CertificateRow, Recheck, RegistryProof
 from zktrace.report.html import (
     Child,
     Html,
@@ -23,22 +21,9 @@ from zktrace.report.html import (
     tag,
 )
 from zktrace.report.page import page
-from zktrace.report.svg import (
-    Colour,
-    Dot,
-    Limit,
-    Shape,
-    dot_plot,
-    figure,
-    histogram,
-    legend,
-    mark,
-    scatter_plot,
-)
+from zktrace.report.svg import Colour, Shape, mark
 
-ROWS_WITH_NAMES: Final = 40  # more stations than this are drawn as a cloud
 HEADLINE_NAMES: Final = 12  # stations in a headline; the table below it has all
-DRAWN: Final = 2000  # stations in a plot or table; the highest scores are kept
 
 # word -> (tone of the page, shape beside the headline)
 _VERDICTS: Final[dict[str, tuple[Colour, Shape]]] = {
@@ -49,127 +34,13 @@ _VERDICTS: Final[dict[str, tuple[Colour, Shape]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StationScore:
-    """One station on one carrier."""
-
-    station: str
-    score: float  # in the unit of its carrier's section
-    named: bool = False
-    lead: bool = False
-    revoked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CarrierSection:
-    """What one carrier says. Scores and thresholds share one unit, in which they are comparable."""
-
-    carrier: str
-    description: str  # profile, length, rule: a sentence
-    unit: str  # for the axis, such as "score / certified threshold"
-    scores: tuple[StationScore, ...]  # of those that may be shown, in the order of the roster
-    threshold: float | None  # above it a score is certified; None: no certificate was found
-    candidate: float | None = None  # above it a score is a lead
-    opposite: float | None = None  # a negative number; below it a score is certified as a written opposite
-    deviation: float | None = None  # of an innocent's score, which has mean 0; no row decides it
-    readout: tuple[float, ...] = ()  # real-valued, one value a position
-    readout_unit: str = "projection"
-    readout_caption: str = ""  # what the values are and what a mark does to them
-    others: int = 0  # stations that were scored and are not shown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedStation:
-    """An accusation, and what is proved of the way it was made."""
-
-    station: str
-    stage_bound: Fraction  # that its stage names any innocent
-    investigation_bound: Fraction  # that any stage of any look does
-    evidence: str  # carriers, stage, score: a sentence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateRow:
-    """One certificate that was asked for."""
-
-    carrier: str
-    stage: int  # from 1
-    tail: str
-    method: str
-    threshold: float
-    bound: float  # on a false accusation of anybody; rounded up when shown
-    allowed: Fraction  # the share of the budget
-    passes: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPosition:
-    """A record of the registry that the case rests on."""
-
-    record: str
-    index: int
-    digest: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryProof:
-    """Where the case stands in the append-only log."""
-
-    head: str
-    positions: tuple[LogPosition, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetState:
-    """The ledger of false-accusation probability after this case."""
-
-    total: Fraction
-    spent_before: Fraction
-    spent_here: Fraction
-    remaining: Fraction
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recheck:
-    """A command that repeats a part of the case, and what it shows."""
-
-    purpose: str
-    command: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseReport:
-    """Everything a case report shows, as plain values. Drawing it decides nothing."""
-
-    title: str
-    suspect: str  # file name
-    digest: str
-    verdict: str  # certified-attribute, certified-tamper, uncertified-lead, no-certified-evidence
-    sentences: tuple[str, ...]  # the first says in plain words what was found
-    carriers: tuple[CarrierSection, ...]
-    may_be: tuple[str, ...] = ()  # what an absence of evidence can come from
-    named: tuple[NamedStation, ...] = ()
-    certificates: tuple[CertificateRow, ...] = ()
-    registry: RegistryProof | None = None
-    budget: BudgetState | None = None
-    rechecks: tuple[Recheck, ...] = ()
-    not_proved: tuple[str, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()  # release, times, versions
-    note: str = ""  # such as: simulated data
-    warning: str = ""  # to whoever holds the page, above everything else
-
-    def __post_init__(self) -> None:
-        if self.verdict not in _VERDICTS:
-            raise InputError(f"unknown verdict {self.verdict!a}: one of {', '.join(_VERDICTS)}")
-
-
 def case_html(case: CaseReport) -> str:
     """The whole document."""
     body = join(
         (
             tag("p", case.warning, class_="warning", role="alert") if case.warning else None,
             _verdict(case),
-            *(_carrier(each) for each in case.carriers),
+            *(carrier_section(each) for each in case.carriers),
             _certificates(case.certificates),
             _registry(case.registry),
             _budget(case.budget),
@@ -240,131 +111,6 @@ def _copies(stations: Sequence[str]) -> Html:
     last: Child = f"{rest} more, listed below" if rest else shown.pop()
     listed = [part for each in shown for part in (", ", each)][1:]
     return join(("the copies of ", *listed, " and ", last))
-
-
-# ── one carrier ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _carrier(part: CarrierSection) -> Html:
-    drawn = _highest(part.scores)
-    left_out = len(part.scores) - len(drawn)
-    plots = [score_figure(part, drawn, left_out)]
-    if part.readout:
-        plots.append(_readout(part))
-    rows = [
-        (name(each.station), numbers.down(each.score), _status(each)) for each in sorted(drawn, key=_by_score)
-    ]
-    listed = table(
-        ("station", part.unit, ""), rows, caption=f"Scores on the {part.carrier} carrier", numeric=(1,)
-    )
-    return section(
-        f"Carrier: {part.carrier}",
-        tag("p", part.description),
-        tag("div", *plots, class_="plots"),
-        tag("details", tag("summary", f"Scores as a table ({len(rows)} rows)"), listed) if rows else None,
-    )
-
-
-def case_figure(case: CaseReport) -> Html:
-    """The scores of the first carrier against their thresholds: a case at a glance."""
-    part = case.carriers[0]
-    drawn = _highest(part.scores)
-    return score_figure(part, drawn, len(part.scores) - len(drawn))
-
-
-def _highest(scores: Sequence[StationScore]) -> list[StationScore]:
-    """At most DRAWN of them, the named and the highest, in the order of the roster."""
-    if len(scores) <= DRAWN:
-        return list(scores)
-    order = sorted(range(len(scores)), key=lambda i: (not scores[i].named, *_by_score(scores[i])))
-    return [scores[i] for i in sorted(order[:DRAWN])]
-
-
-def _by_score(each: StationScore) -> tuple[float, str]:
-    return (math.inf if math.isnan(each.score) else -each.score, each.station)
-
-
-def _status(each: StationScore) -> str:
-    words = ("named", each.named), ("lead", each.lead and not each.named), ("revoked", each.revoked)
-    return ", ".join(word for word, holds in words if holds)
-
-
-def score_figure(part: CarrierSection, drawn: Sequence[StationScore], left_out: int = 0) -> Html:
-    """Scores against thresholds, and beside them how an innocent's score is spread."""
-    known = (
-        ("certified, opposite", part.opposite, False),
-        ("candidate threshold", part.candidate, True),
-        ("certified threshold", part.threshold, False),
-    )
-    limits = [
-        Limit(label=label, value=value, dashed=dashed)
-        for label, value, dashed in known
-        if value is not None and math.isfinite(value)
-    ]
-    dots = [_dot(each) for each in drawn]
-    named = [each.station for each in drawn if each.named]
-    told = f"Thresholds and {len(dots)} scores; named: {', '.join(named[:20]) or 'nobody'}."
-    title = f"Scores and thresholds, {part.carrier} carrier"
-    crowd = len(dots) > ROWS_WITH_NAMES
-    if crowd:
-        picture = scatter_plot(
-            dots,
-            title=title,
-            description=told,
-            x_label="stations",
-            y_label=part.unit,
-            limits=limits,
-        )
-    else:
-        picture = dot_plot(
-            dots, title=title, description=told, x_label=part.unit, limits=limits, law=part.deviation
-        )
-    keys: list[tuple[str, Colour, Shape | None]] = []
-    keys += [("named", "blue", "diamond")] if named else []
-    keys += [("lead", "orange", "triangle")] if any(each.lead and not each.named for each in drawn) else []
-    keys += [("not named", "grey", "circle")] if any(not (each.named or each.lead) for each in drawn) else []
-    return figure(picture, legend(keys) if keys else None, caption=_score_words(part, left_out, crowd=crowd))
-
-
-def _score_words(part: CarrierSection, left_out: int, *, crowd: bool) -> str:
-    words = [
-        "No certificate was found for this carrier: no score can be certified."
-        if part.threshold is None
-        else "A station is named only if its score lies beyond the certified threshold."
-    ]
-    if part.deviation is not None and not crowd:
-        words.append(
-            "The hill shows how the score of any innocent station is spread, by the law of the code."
-        )
-    if part.others:
-        whose = f"{part.others} other stations" if part.scores else f"the {part.others} stations"
-        words.append(f"Not shown: the scores of {whose}, which would give rows away.")
-    if left_out:
-        words.append(f"{left_out} further stations with lower scores are not drawn.")
-    return " ".join(words)
-
-
-def _dot(each: StationScore) -> Dot:
-    if each.named:
-        return Dot(label=each.station, value=each.score, strong=True, colour="blue", shape="diamond")
-    if each.lead:
-        return Dot(label=each.station, value=each.score, strong=True, colour="orange", shape="triangle")
-    return Dot(label=each.station, value=each.score)
-
-
-def _readout(part: CarrierSection) -> Html:
-    picture = histogram(
-        part.readout,
-        title=f"Readout, {part.carrier} carrier",
-        description=f"Histogram of {len(part.readout)} values read from the suspect.",
-        x_label=part.readout_unit,
-    )
-    spread = f"How the {len(part.readout)} values read from the suspect are spread (number of positions)."
-    words = f"{spread} {part.readout_caption}".rstrip()
-    return figure(picture, caption=words)
-
-
-# ── what stands behind it ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _certificates(rows: Sequence[CertificateRow]) -> Html | None:

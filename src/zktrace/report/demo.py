@@ -2,10 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from zktrace.demo.outcomes import Agreement, Examined, Losses, Shown, Told, Traced
+from zktrace.primitives.files import write_atomic
+from zktrace.registry.ledger import Ledger
+from zktrace.report.attribution import agreement_figure
+from zktrace.report.case import case_html
+from zktrace.report.case_scores import case_figure
+from zktrace.report.case_values import CaseReport
 from zktrace.report.html import Child, Html, code, digest, join, section, table, tag, with_digests
 from zktrace.report.page import page
+from zktrace.report.plots import Dot, Limit, dot_plot, steps_plot
+from zktrace.report.svg import figure
+from zktrace.report.tracing import report_of
 
 TICK: Final = "\N{CHECK MARK}"
 CROSS: Final = "\N{BALLOT X}"
@@ -36,6 +47,41 @@ class DemoCase:
     ok: bool
     figure: Html
     page: str = ""  # relative address of the case's own report
+
+
+def write_demo_pages(told: Told, *, training: str, export: str) -> Path:
+    """The report of each suspect that was traced, and the page that leads to them, which is returned.
+
+    `training` and `export`: addresses of the run's report and of the exported log in the folder.
+    """
+    evidence = {}
+    cases = []
+    for each in told.outcomes:
+        page = ""
+        if isinstance(each.shown, Traced):
+            path = each.shown.evidence.with_name(each.shown.evidence.name.replace(".zkt.json", ".html"))
+            write_atomic(path, case_html(_report(each.shown, told.ledger)).encode(), secret=True)
+            page = path.relative_to(told.folder).as_posix()
+            evidence[each.case] = each.shown.evidence.relative_to(told.folder).as_posix()
+        cases.append(
+            DemoCase(
+                case=each.case,
+                expected=each.expected,
+                happened=each.happened,
+                ok=each.ok,
+                figure=_figure(each.shown, told.ledger),
+                page=page,
+            )
+        )
+    out = told.folder / "report.html"
+    document = demo_html(
+        cases,
+        head=told.head,
+        reports={"the training run": training},
+        evidence=evidence | {"the exported log": export},
+    )
+    write_atomic(out, document.encode())
+    return out
 
 
 def demo_html(
@@ -71,6 +117,49 @@ def demo_html(
     )
     subtitle = "Ten simulated GNSS stations: enrolment, training, copies, leaks, a judge"
     return page(title="ZK-Trace demo", subtitle=subtitle, body=body)
+
+
+def _report(traced: Traced, ledger: Ledger) -> CaseReport:
+    return report_of(
+        traced.case,
+        ledger,
+        suspect=traced.suspect,
+        evidence=traced.evidence,
+        note="Simulated stations and simulated GNSS interference.",
+    )
+
+
+def _figure(shown: Shown, ledger: Ledger) -> Html:
+    """The picture of a case."""
+    match shown:
+        case Agreement():
+            return agreement_figure(shown.matrix, shown.stations)
+        case Losses():
+            return _losses(shown)
+        case Traced():
+            return case_figure(_report(shown, ledger))
+        case Examined():
+            return _steps(shown)
+
+
+def _steps(shown: Examined) -> Html:
+    """How far an examination came."""
+    failed = shown.failed
+    said = "All steps passed." if failed is None else f"It ended at step {failed}, {shown.steps[failed - 1]}."
+    drawing = steps_plot(shown.steps, failed=failed, title=shown.title, description=said)
+    return figure(drawing, caption=said)
+
+
+def _losses(shown: Losses) -> Html:
+    """What each copy lost, station by station."""
+    drawing = dot_plot(
+        [Dot(label=name, value=value) for name, value in shown.by_station.items()],
+        title="Accuracy that a copy loses",
+        description=f"{len(shown.by_station)} copies, {shown.mean:+.2f} points on average.",
+        x_label="percentage points",
+        limits=[Limit(label="allowed on average", value=shown.allowed)],
+    )
+    return figure(drawing, caption="Shared model and copies answer the same few-shot episodes.")
 
 
 def _sign(ok: bool) -> Html:

@@ -11,7 +11,7 @@ from zktrace.carriers import CARRIERS
 from zktrace.certificates.certificate import Certificate
 from zktrace.primitives.rounding import down, up
 from zktrace.registry.ledger import Ledger
-from zktrace.report.case import (
+from zktrace.report.case_values import (
     BudgetState,
     CarrierSection,
     CaseReport,

@@ -1,179 +1,30 @@
 """The report on a training run, from the files of its folder. Works on a run that is not finished, too."""
 
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from zktrace.errors import Error, MalformedFile
-from zktrace.learning.checkpoints import load_checkpoint
-from zktrace.primitives.files import read_bounded
+from zktrace.primitives.files import write_atomic
 from zktrace.report import numbers
 from zktrace.report.attribution import agreement_figure
 from zktrace.report.html import Child, Html, code, facts, join, name, section, table, tag
 from zktrace.report.page import page
-from zktrace.report.svg import Colour, Limit, Series, Shape, legend, line_plot
+from zktrace.report.plots import Limit, Series, line_plot
+from zktrace.report.run_folder import TrainingReport, finite, read_run, with_agreement
+from zktrace.report.svg import Colour, Shape, legend
 
-_LIMIT: Final = 1 << 26  # bytes of a file of the run
 _REASONS: Final = 200  # rows of the table of absences
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """A line of the log."""
-
-    number: int  # from 0
-    asked: tuple[int, ...]
-    trained: tuple[int, ...]
-    absent: tuple[tuple[int, str], ...]
-    excluded: tuple[tuple[int, str], ...]
-    loss: float | None
-    penalty: float | None
-    accuracy: float | None  # on training episodes
-    attribution: float | None
-    held_out: float | None  # on validation episodes; older logs have none
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epoch:
-    """An epoch of the pre-training."""
-
-    number: int  # from 1
-    loss: float | None
-    accuracy: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingReport:
-    """A run folder as values."""
-
-    title: str
-    spec: Mapping[str, Any]
-    result: Mapping[str, Any]  # empty: the run has not ended
-    rounds: tuple[Round, ...]
-    epochs: tuple[Epoch, ...] = ()
-    agreement: tuple[tuple[float, ...], ...] = ()  # stations x codewords
-    stations: tuple[str, ...] = ()
-
-
-# ── reading ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_run(folder: Path) -> TrainingReport:
-    """What a run folder tells. Only `spec.json` must be there; everything else may be still to come."""
-    spec = _object(folder / "spec.json")
-    result = _object(folder / "result.json") if (folder / "result.json").exists() else {}
-    saved = _object(folder / "agreement.json") if (folder / "agreement.json").exists() else {}
-    try:
-        matrix = tuple(tuple(float(value) for value in row) for row in saved.get("agreement", ()))
-    except (TypeError, ValueError) as error:
-        raise MalformedFile(f"{folder / 'agreement.json'}: not a matrix of numbers") from error
-    clients = _count(spec, "federation", "clients")
-    return TrainingReport(
-        title=f"Training run {folder.resolve().name}",
-        spec=spec,
-        result=result,
-        rounds=_log(folder / "log.jsonl"),
-        epochs=_epochs(folder / "pretraining.safetensors"),
-        agreement=matrix if {len(row) for row in matrix} == {len(matrix)} else (),
-        stations=_names(spec, max(clients, len(matrix))),
-    )
-
-
-def _names(spec: Mapping[str, Any], count: int) -> tuple[str, ...]:
-    """As the registry calls them, or numbered where the run had no registry."""
-    known = spec.get("stations")
-    if isinstance(known, list) and len(known) == count:
-        return tuple(str(each) for each in known)
-    return tuple(f"station{station:03d}" for station in range(count))
-
-
-def _object(path: Path) -> dict[str, Any]:
-    return _parsed(read_bounded(path, limit=_LIMIT), str(path))
-
-
-def _parsed(data: bytes, source: str) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise MalformedFile(f"{source}: not JSON") from error
-    if not isinstance(found, dict):
-        raise MalformedFile(f"{source}: not a JSON object")
-    return found
-
-
-def _log(path: Path) -> tuple[Round, ...]:
-    if not path.exists():
-        return ()
-    lines = read_bounded(path, limit=_LIMIT).splitlines()
-    return tuple(
-        _round(_parsed(line, f"{path}, line {i + 1}"), f"{path}, line {i + 1}")
-        for i, line in enumerate(lines)
-    )
-
-
-def _round(line: Mapping[str, Any], source: str) -> Round:
-    try:
-        return Round(
-            number=int(line["round"]),
-            asked=tuple(int(each) for each in line["asked"]),
-            trained=tuple(int(each) for each in line["trained"]),
-            absent=tuple((int(each), str(why)) for each, why in dict(line["absent"]).items()),
-            excluded=tuple((int(each), str(why)) for each, why in dict(line["excluded"]).items()),
-            loss=_number(line.get("loss")),
-            penalty=_number(line.get("penalty")),
-            accuracy=_number(line.get("accuracy")),
-            attribution=_number(line.get("attribution")),
-            held_out=_number(line.get("held_out")),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise MalformedFile(f"{source}: not a round of a federation") from error
-
-
-def _epochs(path: Path) -> tuple[Epoch, ...]:
-    """Pre-training keeps its reports in its checkpoint."""
-    if not path.exists():
-        return ()
-    try:
-        reports = load_checkpoint(path, kind="pre-training").facts["reports"]
-        return tuple(
-            Epoch(
-                number=int(each["epoch"]),
-                loss=_number(each.get("loss")),
-                accuracy=_number(each.get("accuracy")),
-            )
-            for each in reports
-        )
-    except (Error, KeyError, TypeError, ValueError, AttributeError):
-        return ()  # a report is no place to fail over a curve
-
-
-def _number(value: object) -> float | None:
-    """A finite number, or nothing."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
-
-
-def _count(spec: Mapping[str, Any], part: str, key: str) -> int:
-    value = _part(spec, part).get(key)
-    return value if isinstance(value, int) and 0 <= value <= 1 << 20 else 0
-
-
-def _part(spec: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    preset = spec.get("preset")
-    found = preset.get(part) if isinstance(preset, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-# ── drawing ────────────────────────────────────────────────────────────────────────────────────────────────
+def write_training_report(folder: Path, out: Path, *, replace: bool = True) -> None:
+    """Draw the run in `folder` to the file `out`."""
+    run = with_agreement(read_run(folder), folder)
+    write_atomic(out, training_html(run).encode(), replace=replace)
 
 
 def training_html(run: TrainingReport) -> str:
     """The whole document."""
-    planned = _count(run.spec, "federation", "rounds")
+    planned = run.count("federation", "rounds")
     state = (
         f"{len(run.rounds)} rounds" if run.result else f"not finished: {len(run.rounds)} of {planned} rounds"
     )
@@ -195,13 +46,13 @@ def _dataset(run: TrainingReport) -> str:
     note = run.result.get("dataset")
     if isinstance(note, str):
         return note
-    chosen = str(_part(run.spec, "data").get("dataset", "unknown data"))
+    chosen = str(run.part("data").get("dataset", "unknown data"))
     return "simulated GNSS interference" if chosen == "gnss" else chosen
 
 
 def _summary(run: TrainingReport, dataset: str) -> Html:
     result = run.result
-    mean, half = _number(result.get("accuracy")), _number(result.get("accuracy_half_width"))
+    mean, half = finite(result.get("accuracy")), finite(result.get("accuracy_half_width"))
     rows: list[tuple[str, Child]] = [("data", dataset), ("seed", str(run.spec.get("seed", "?")))]
     if result:
         interval = "" if mean is None or half is None else f" ± {100 * half:.1f} (95 %)"
@@ -235,7 +86,7 @@ def _curves(run: TrainingReport) -> Html | None:
         accuracies: list[_Curve] = [("training episodes", curves["accuracy"], "blue", "circle")]
         if "held_out" in known:
             accuracies.append(("held-out episodes", curves["held_out"], "green", "diamond"))
-        final = _number(run.result.get("accuracy"))
+        final = finite(run.result.get("accuracy"))
         limits = () if final is None else (Limit(label="test, after the last round", value=final),)
         plots.append(_plot("Accuracy", "round", accuracies, limits))
         if "attribution" in known:
@@ -304,7 +155,7 @@ def _marks(run: TrainingReport) -> Html | None:
     marks = run.result.get("marks")
     if not isinstance(marks, dict):
         return None
-    value = {key: _number(marks.get(key)) for key in marks}
+    value = {key: finite(marks.get(key)) for key in marks}
     proved = value.get("within_radius")
     rows = facts(
         (

@@ -16,6 +16,7 @@ from typing import Final
 from zktrace.carriers import IDENTITY
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.primitives.rounding import chance, down, up
+from zktrace.primitives.text import copies_of, listing
 from zktrace.tracing.case import CarrierTable, Case, Named
 
 ASSUMPTION: Final = (
@@ -85,16 +86,6 @@ def plainly(case: Case, suspect: str = "the suspect") -> str:
     told = f"{marks} made for {listing(names)} and for no other station" if names else ""
     said = kind.format(suspect=suspect, marks=told)
     return said[0].upper() + said[1:] if suspect[:4] == "the " else said
-
-
-def copies_of(names: Sequence[str]) -> str:
-    """Whose copies: a headline's end."""
-    return f"{names[0]}'s copy" if len(names) == 1 else f"the copies of {listing(names)}"
-
-
-def listing(names: Sequence[str]) -> str:
-    """Names in a sentence."""
-    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
 def _on_what(named: Named) -> str:
