@@ -1,8 +1,8 @@
 """A Merkle log: a head fixes every entry and their order; short proofs show that an entry is under a head and
 that one head extends another. The tree is that of RFC 9162 (section 2.1) with SHA-256.
 
-Every function takes the hashes of the entries as a plain list, or as the `Leaves` of a `Tree`, which remembers
-the roots of complete subtrees: a root or a proof then takes as many steps as the tree is high.
+Every function takes the hashes of the entries as a plain list, or as the `Leaves` of a `Tree`, which
+remembers the roots of complete subtrees: a root or a proof then takes as many steps as the tree is high.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class Tree:
         """One more entry; what it completes is hashed now."""
         value = leaf
         for level in self._levels:
-            level += value
+            level.extend(value)
             if len(level) // HASH_BYTES % 2:
                 return
             value = _node(bytes(level[-2 * HASH_BYTES : -HASH_BYTES]), value)
@@ -84,7 +84,7 @@ class Leaves(Sequence[bytes]):
         return type(self)(self._tree, places.start, max(places.start, places.stop))
 
     def root(self) -> bytes:
-        """The root over these leaves: quick where they are a subtree of the log, as they are in all proofs."""
+        """The root over these leaves: quick if they are a subtree of the log, as they are in all proofs."""
         return self._root(self._begin, self._end) if len(self) else _EMPTY
 
     def _root(self, begin: int, end: int) -> bytes:
