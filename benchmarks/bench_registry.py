@@ -1,7 +1,7 @@
 """Does a registry of 100,000 entries cost what one of 100 does?
 
 Two workspaces with the same setup: half of their entries are enrolments with credentials of the default set,
-half dispatches. A command runs in a new process; a call in one that has the registry open, or opens it anew.
+half dispatches. Half of the rows are of new processes, half of one that has the registry open.
 Every ratio is of medians that were taken in turns in one run. The longer log was looked at once before.
 """
 
@@ -105,10 +105,15 @@ def proofs(place: Workspace) -> None:
         assert merkle.included(merkle.leaf_hash(entry), index, head.size, path, head.root)
 
 
+def proofs_command(place: Workspace) -> None:
+    """The same in a new process."""
+    subprocess.run([sys.executable, __file__, "proofs", str(place.root)], check=True)
+
+
 CASES: dict[str, Callable[[Workspace], Callable[[], object]]] = {
     "zktrace status": lambda place: lambda: command("status", "--workspace", place.root),
     "zktrace enrol": enrol_command,
-    "state and proofs of a trace, opened anew": lambda place: lambda: proofs(Workspace.open(place.root)),
+    "a new process: state and proofs of a trace": lambda place: lambda: proofs_command(place),
     "status": lambda place: lambda: overview(place.registry.ledger()),
     "enrol": enrol_call,
     "state and proofs of a trace": lambda place: lambda: proofs(place),
@@ -122,12 +127,12 @@ def took(call: Callable[[], object]) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
-def measured(small: Workspace, large: Workspace, repeat: int) -> list[Row]:
+def measured(small: Workspace, large: Workspace) -> list[Row]:
     """Medians of both, and their ratio."""
     rows = [Row(name=f"the first look at {LARGE} entries", value=took(large.registry.ledger) / 1e3, unit="s")]
     for name, prepare in CASES.items():
         times: dict[Workspace, list[float]] = {small: [], large: []}
-        for place in (small, large) * repeat:
+        for place in (small, large) * REPEAT:
             times[place].append(took(prepare(place)))
         one, other = (statistics.median(each) for each in times.values())
         rows += [
@@ -139,6 +144,9 @@ def measured(small: Workspace, large: Workspace, repeat: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        both = (filled(Path(scratch) / str(size), size) for size in (SMALL, LARGE))
-        report("registry", measured(*both, int(sys.argv[1]) if sys.argv[1:] else REPEAT))
+    if sys.argv[1:2] == ["proofs"]:
+        proofs(Workspace.open(Path(sys.argv[2])))
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            both = (filled(Path(scratch) / str(size), size) for size in (SMALL, LARGE))
+            report("registry", measured(*both))

@@ -168,6 +168,9 @@ def test_a_log_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     add_station(two, "gamma")
     two.ledger()
     two._store = stores[0]
+    assert two.entry(1) == one.entry(1)
+    with pytest.raises(Refused, match="no entry 2"):
+        two.entry(2)
     assert two.ledger().by_row == ["alpha"]
     assert add_station(two, "beta") == 2
     assert one.verify() == two.head()

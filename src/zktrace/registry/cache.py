@@ -30,7 +30,7 @@ from zktrace.registry.records import Digest
 MAGIC: Final = b"zkt-ledger-v1\n"  # another number whenever the rules or the columns change
 FILE_LIMIT: Final = 1 << 31  # bytes
 LEAST: Final = 256  # new entries that are worth a file
-SHARE: Final = 64  # or this part of the log, if that is more
+SHARE: Final = 256  # or this part of the log, if that is more: about when reading takes longer than writing
 SAMPLE: Final = 16  # entries that are compared with the log
 _HEADER_LIMIT: Final = 1 << 16
 _PARTS: Final = len(COLUMNS) + list(COLUMNS.values()).count(list[bytes])  # those have their lengths, too

@@ -111,11 +111,15 @@ class Columns:
         self.station_names.append(record.station)
         self.rows[record.station] = record.row
 
-    def enrolment(self, row: int) -> tuple[str, EnrolmentRecord]:
-        """When a station enrolled, and as what."""
+    def enrolled_at(self, row: int) -> str:
+        """When a station enrolled."""
+        return self.station_packed[row][:_AT].decode()
+
+    def enrolment(self, row: int) -> EnrolmentRecord:
+        """What is on record of a station."""
         packed = self.station_packed[row]
         claim = self.claim(row)
-        record = EnrolmentRecord(
+        return EnrolmentRecord(
             station=self.station_names[row],
             row=row,
             public_key=claim.public,
@@ -123,13 +127,15 @@ class Columns:
             nonce=claim.nonce,
             request=packed[_NONCE:_REQUEST],
         )
-        return packed[:_AT].decode(), record
 
     def claim(self, row: int) -> Claim:
         """What a station added to its rows."""
+        return Claim(self.station_packed[row][_AT:_NONCE], self.public_key(row))
+
+    def public_key(self, row: int) -> bytes:
+        """A station's public key."""
         packed = self.station_packed[row]
-        end = _KEY + int.from_bytes(packed[_REQUEST:_KEY], "big")
-        return Claim(nonce=packed[_AT:_NONCE], public=packed[_KEY:end])
+        return packed[_KEY : _KEY + (packed[_REQUEST] << 8 | packed[_REQUEST + 1])]
 
     def add_dispatch(self, place: int, station: int, release: int, copy: bytes, *, first: bool) -> None:
         """A copy that was given away."""

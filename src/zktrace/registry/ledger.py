@@ -96,8 +96,7 @@ class _Taken:
     @cached_property
     def credentials(self) -> dict[bytes, str]:
         """Public key -> whose it is."""
-        names = zip(self._state.claims, self._state.by_row, strict=True)
-        return {claim.public: name for claim, name in names}
+        return dict(zip(self._state.public_keys, self._state.by_row, strict=True))
 
     def add(self, record: Record) -> None:
         """A record that the state is about to take."""

@@ -41,14 +41,29 @@ KINDS: Final = (PLACE, RELEASE)  # of promised seeds
 R = TypeVar("R", bound=Record)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
     """An enrolled station as the log knows it."""
 
-    enrolment: EnrolmentRecord
-    index: int  # of the enrolment in the log
-    at: str  # when it enrolled
-    revoked: str | None = None  # when, if it was
+    __slots__ = ("_columns", "_row", "revoked")
+
+    def __init__(self, columns: Columns, row: int, revoked: str | None) -> None:
+        self._columns, self._row = columns, row
+        self.revoked = revoked  # when, if it was
+
+    @property
+    def enrolment(self) -> EnrolmentRecord:
+        """What is on record of it."""
+        return self._columns.enrolment(self._row)
+
+    @property
+    def index(self) -> int:
+        """Of the enrolment in the log."""
+        return self._columns.station_places[self._row]
+
+    @property
+    def at(self) -> str:
+        """When it enrolled."""
+        return self._columns.enrolled_at(self._row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +154,11 @@ class State:
     def claims(self) -> Sequence[Claim]:
         """By row: what each station added to it."""
         return Rows(self._columns.claim, self._counts["station"])
+
+    @property
+    def public_keys(self) -> Sequence[bytes]:
+        """By row."""
+        return Rows(self._columns.public_key, self._counts["station"])
 
     @property
     def revoked(self) -> int:
@@ -326,6 +346,4 @@ class State:
         return self._columns.revocation_times[number]
 
     def _enrolled(self, row: int) -> Enrolled:
-        at, enrolment = self._columns.enrolment(row)
-        index = self._columns.station_places[row]
-        return Enrolled(enrolment=enrolment, index=index, at=at, revoked=self._revocation(row))
+        return Enrolled(self._columns, row, self._revocation(row))
