@@ -124,9 +124,11 @@ class Ledger(State):
         """Take the next entry, or refuse it."""
         self._apply(entry, entry.to_bytes())
 
-    def fold(self, data: bytes) -> None:
-        """The same from its bytes; MalformedFile if they are no entry."""
-        self._apply(Entry.from_bytes(data), data)
+    def fold(self, data: bytes) -> Entry:
+        """The same from its bytes, and what they say; MalformedFile if they are no entry."""
+        entry = Entry.from_bytes(data)
+        self._apply(entry, data)
+        return entry
 
     def _apply(self, entry: Entry, data: bytes) -> None:
         self.check(entry.record)

@@ -1,6 +1,6 @@
 """A registry: the rules of the ledger over whatever store keeps the entries."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -144,7 +144,8 @@ class Registry:
         """The ledger with further entries of the store; InvalidLog at the first that should not be there."""
         ledger, self._ledger = self._ledger or Ledger(), None  # stopped in the middle, it is made again
         try:
-            fold(ledger, lines)
+            for data in lines:
+                fold(ledger, data)
         except InvalidLog:
             self._ledger = ledger  # of all entries before
             raise
@@ -158,13 +159,12 @@ class Registry:
             self._cached = self._ledger.size
 
 
-def fold(ledger: Ledger, lines: Iterable[bytes]) -> None:
-    """Take the next entries of a log; InvalidLog at the first that should not be there."""
-    for data in lines:
-        try:
-            ledger.fold(data)
-        except Error as error:
-            raise InvalidLog(f"entry {ledger.size}: {error}") from error
+def fold(ledger: Ledger, data: bytes) -> Entry:
+    """Take the next entry of a log; InvalidLog if it should not be there."""
+    try:
+        return ledger.fold(data)
+    except Error as error:
+        raise InvalidLog(f"entry {ledger.size}: {error}") from error
 
 
 def _encoded(record: Record, moment: datetime) -> bytes:
@@ -178,12 +178,12 @@ def _encoded(record: Record, moment: datetime) -> bytes:
 def verified(lines: list[bytes], *, extends: Head | None = None) -> tuple[list[Entry], Head]:
     """Entries and head of a whole log from its bytes, if every rule holds and it extends an older head."""
     ledger = Ledger()
-    fold(ledger, lines)
-    if not ledger.size:
+    entries = [fold(ledger, data) for data in lines]
+    if not entries:
         raise InvalidLog("the log is empty")
     if extends is not None:
         check_extends(ledger.leaves, extends)
-    return [Entry.from_bytes(data) for data in lines], ledger.head
+    return entries, ledger.head
 
 
 def check_extends(leaves: merkle.Hashes, old: Head) -> None:
