@@ -19,7 +19,6 @@ from zktrace.derivation.promises import Claim, row_key, seed_commitment
 from zktrace.errors import EvidenceRejected, InvalidProof
 from zktrace.evidence import SeedOpening
 from zktrace.registry.enrolling import enrolment
-from zktrace.registry.ledger import promised
 from zktrace.registry.log import Head
 from zktrace.registry.records import (
     PLACE,
@@ -33,6 +32,7 @@ from zktrace.registry.records import (
 )
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
+from zktrace.registry.state import promised
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.tracing import Case
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zktrace.errors import MalformedFile
+from zktrace.errors import InputError, MalformedFile
 from zktrace.primitives.canonical import fraction_text, from_json, read_fraction, to_json
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -86,7 +86,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("value", [1.5, float("nan"), b"a", {1: 2}, 2**63, -(2**63), "\ud800", {"a": {1}}])
 def test_what_has_no_canonical_form_is_an_error(value: object) -> None:
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(InputError, match=r"."):
         to_json(value)
 
 

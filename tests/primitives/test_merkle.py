@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from zktrace.errors import Refused
 from zktrace.primitives import merkle
 
 SIZES = range(41)
@@ -171,12 +172,79 @@ def test_paths_beyond_any_log_are_not_walked() -> None:
     assert not merkle.extends(1, bytes(32), 1 << 62, bytes(32), [bytes(32)] * 65)
 
 
+def kept(size: int) -> merkle.Leaves:
+    """The same leaves, in a tree that has grown beyond them."""
+    tree = merkle.Tree()
+    for each in leaves_of(max(SIZES)):
+        tree.append(each)
+    return tree.leaves(size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_tree_that_remembers_gives_what_plain_leaves_give(size: int) -> None:
+    plain, remembered = leaves_of(size), kept(size)
+    assert list(remembered) == plain
+    assert merkle.root(remembered) == ROOTS[size]
+    for index in range(size):
+        assert merkle.inclusion_proof(remembered, index) == merkle.inclusion_proof(plain, index)
+    for old in range(size + 1):
+        assert merkle.consistency_proof(remembered, old) == merkle.consistency_proof(plain, old)
+
+
+def test_any_part_of_a_tree_has_its_root() -> None:
+    """Also one that is no subtree."""
+    plain, remembered = leaves_of(max(SIZES)), kept(max(SIZES))
+    for begin in SIZES:
+        for end in SIZES:
+            part = remembered[begin:end]
+            assert list(part) == plain[begin:end]
+            assert merkle.root(part) == merkle.root(plain[begin:end])
+            assert merkle.root(part[1:]) == merkle.root(plain[begin:end][1:])
+    assert remembered[-1] == plain[-1]
+    with pytest.raises(IndexError):
+        remembered[len(plain)]
+    with pytest.raises(Refused):
+        remembered[::2]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_tree_goes_on_from_any_of_its_beginnings(size: int) -> None:
+    grown = merkle.Tree(kept(size)._tree.levels(size))
+    assert len(grown) == size
+    for place in range(size, max(SIZES)):
+        grown.append(leaves_of(place + 1)[place])
+        assert merkle.root(grown.leaves(place + 1)) == ROOTS[place + 1]
+        assert merkle.root(grown.leaves(size)) == ROOTS[size]
+
+
+def test_a_tree_hashes_no_entry_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of 4,096 entries: one more takes at most 12 hashes, a root or a proof two heights."""
+    tree, leaves = merkle.Tree(), leaves_of(4_096)
+    for each in leaves[:-1]:
+        tree.append(each)
+    counted: list[bytes] = []
+    node = merkle._node
+    monkeypatch.setattr(merkle, "_node", lambda left, right: counted.append(left) or node(left, right))
+    tree.append(leaves[-1])
+    assert len(counted) == 12
+    for call in (
+        lambda: merkle.root(tree.leaves(4_095)),
+        lambda: merkle.inclusion_proof(tree.leaves(4_095), 77),
+        lambda: merkle.consistency_proof(tree.leaves(4_095), 1_001),
+    ):
+        counted.clear()
+        call()
+        assert 0 < len(counted) <= 24
+
+
 @pytest.mark.parametrize(("size", "index"), [(0, 0), (3, 3), (3, -1)])
 def test_there_is_no_proof_of_what_is_not_there(size: int, index: int) -> None:
-    with pytest.raises(IndexError):
-        merkle.inclusion_proof(leaves_of(size), index)
+    for leaves in (leaves_of(size), kept(size)):
+        with pytest.raises(Refused, match=f"no entry {index} in a log of {size}"):
+            merkle.inclusion_proof(leaves, index)
 
 
 def test_there_is_no_proof_of_a_longer_past() -> None:
-    with pytest.raises(IndexError):
-        merkle.consistency_proof(leaves_of(3), 4)
+    for leaves in (leaves_of(3), kept(3)):
+        with pytest.raises(Refused, match="it never had 4"):
+            merkle.consistency_proof(leaves, 4)

@@ -14,13 +14,15 @@ from pathlib import Path
 
 from registry.small import SHAPES, add_station
 from zktrace.errors import Error
+from zktrace.registry import cache
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.sql import SqlStore
 from zktrace.registry.workspace import Home
 
 
-def enrol_in_eight(url: str, each: int) -> dict[str, object]:
-    """Eight processes that enrol `each` stations at the same time."""
+def enrol_in_eight(url: str, each: int, kept: Path | None = None) -> dict[str, object]:
+    """Eight processes that enrol `each` stations at the same time, with one cache in `kept`, or with none."""
+    cache.LEAST = 1  # type: ignore[misc]
     gate_read, gate_write = os.pipe()
     pids = []
     for who in range(8):
@@ -30,9 +32,8 @@ def enrol_in_eight(url: str, each: int) -> dict[str, object]:
             try:
                 os.close(gate_write)
                 os.read(gate_read, 1)  # ends when all have been started
-                registry = Registry(SqlStore(url))
                 for i in range(each):
-                    add_station(registry, f"p{who}-{i}")
+                    add_station(Registry(SqlStore(url), cache=kept), f"p{who}-{i}")
                 code = 0
             finally:
                 os._exit(code)
@@ -103,6 +104,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["enrol", url, each]:
             facts = enrol_in_eight(url, int(each))
+        case ["enrol", url, each, kept]:
+            facts = enrol_in_eight(url, int(each), Path(kept))
         case ["kill", url, times, seed]:
             facts = kill_while_enrolling(url, int(times), int(seed))
         case ["init", folder, times, seed]:

@@ -7,7 +7,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from registry.reference import facts, replayed
 from registry.small import request, setup
+from zktrace.registry.cache import decoded
 from zktrace.registry.enrolling import enrolment
 from zktrace.registry.records import record_digest
 from zktrace.registry.registry import Registry
@@ -24,7 +26,7 @@ def child(*arguments: object) -> dict[str, object]:
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(TESTS), *sys.path))},  # what is under test here
     )
     assert ran.returncode == 0, ran.stderr
     facts: dict[str, object] = json.loads(ran.stdout)
@@ -47,6 +49,19 @@ def test_eight_processes_that_enrol_at_once_lose_nothing(url: str) -> None:
     assert registry.verify().size == 49
     assert set(registry.ledger().by_row) == {f"p{who}-{i}" for who in range(8) for i in range(6)}
     check_rows(registry)
+
+
+def test_eight_processes_that_share_a_cache_lose_nothing(url: str, tmp_path: Path) -> None:
+    """Each enrolment is by a registry that begins with the cache that somebody has just written."""
+    path = tmp_path / "cache" / "ledger"
+    Registry(SqlStore(url)).add(setup(MANY))
+    assert child("enrol", url, 6, path) == {"codes": [0] * 8}
+    registry = Registry(SqlStore(url), cache=path)
+    assert [each.name for each in path.parent.iterdir()] == ["ledger"]
+    assert decoded(path.read_bytes()).size > 2
+    assert registry.head() == registry.verify()
+    assert facts(registry.ledger()) == replayed(registry.entries())
+    assert set(registry.ledger().by_row) == {f"p{who}-{i}" for who in range(8) for i in range(6)}
 
 
 def test_a_kill_while_enrolling_leaves_a_whole_log(url: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.conftest import Opener
+from registry.reference import facts
 from registry.small import add_station, dispatch, fill, investigation, release, revocation, setup
 from zktrace.errors import Error, InputError, InvalidLog, InvalidProof, MalformedFile, Refused
 from zktrace.primitives import merkle
@@ -144,9 +145,16 @@ def test_what_a_store_lost_is_not_remembered() -> None:
 def test_a_ledger_is_the_callers_own() -> None:
     registry = fill(Registry(MemoryStore()))
     ledger = registry.ledger()
-    ledger.stations.clear()
-    ledger.by_row.clear()
-    assert registry.ledger().by_row == ["alpha", "beta"]
+    before = facts(ledger)
+    ledger.releases.clear()
+    ledger.by_row[:].clear()
+    ledger.apply(Entry(at="2026-01-31T12:00:00Z", record=dispatch("alpha")))
+    assert ledger.size == 11
+    assert facts(registry.ledger()) == before
+    for view in (ledger.stations, ledger.by_row, ledger.claims, ledger.dispatches, ledger.verdicts):
+        assert not hasattr(view, "clear")
+        with pytest.raises(TypeError):
+            view[0] = None  # type: ignore[index]
 
 
 def test_a_log_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
@@ -160,6 +168,9 @@ def test_a_log_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     add_station(two, "gamma")
     two.ledger()
     two._store = stores[0]
+    assert two.entry(1) == one.entry(1)
+    with pytest.raises(Refused, match="no entry 2"):
+        two.entry(2)
     assert two.ledger().by_row == ["alpha"]
     assert add_station(two, "beta") == 2
     assert one.verify() == two.head()

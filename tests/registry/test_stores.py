@@ -36,6 +36,19 @@ class TestStoreContract:
             with store.transaction() as change:
                 assert change.read(start) == data[start:]
 
+    def test_single_entries_are_picked_in_the_order_of_the_log(self, opener: Opener) -> None:
+        data = [bytes([i]) * (i + 1) for i in range(20)]
+        store = opener()
+        with store.transaction() as change:
+            for i, each in enumerate(data):
+                change.append(i, each)
+            assert change.pick([19, 3]) == [data[3], data[19]]
+        for places in ([], [0], [7, 3, 3, 19], [19, 20, -1], [25], list(range(20))):
+            wanted = [data[i] for i in sorted(set(places)) if 0 <= i < 20]
+            assert store.pick(places) == wanted
+            with store.transaction() as change:
+                assert change.pick(places) == wanted
+
     def test_any_bytes_come_back(self, opener: Opener) -> None:
         data = [bytes(range(256)), b"\x00", b"it's; --", b"\xff" * 65536]
         with opener().transaction() as change:

@@ -81,8 +81,8 @@ DOMAINS = {
     "zkt-stream-v1",
     "zkt-xlpn-v1",
 }
-# A cache that names the version of numpy: another one makes it again, whatever the file is like.
-MADE_AGAIN = {"zkt-gnss-samples-v1"}
+# Caches: whatever such a file is like, another version of the program (or of numpy) makes it again.
+MADE_AGAIN = {"zkt-gnss-samples-v1", "zkt-ledger-v1"}
 # Formats without a name of their own.
 NAMELESS = (
     "credentials/component.txt",

@@ -83,7 +83,7 @@ def _listed(home: "Home") -> "list[tuple[CaseLine, Path | None]]":
     """Every investigation and its evidence, if it is there."""
     from zktrace.registry.overview import case_lines
 
-    lines = case_lines(home.registry.ledger(), home.registry.entries())
+    lines = case_lines(home.registry.ledger())
     return [(line, _evidence(home.root / "cases", line)) for line in lines]
 
 

@@ -61,14 +61,15 @@ def enrol(
     asked = read_as(request, what, Request.from_bytes, limit=FILE_LIMIT)
     place = workspace_at(workspace)
     index = place.enrol(name, asked, allow_weak_params=allow_weak_params)
-    station = place.registry.ledger().station(name)
+    ledger = place.registry.ledger()
+    station = ledger.station(name)
     facts = {
         "ok": True,
         "station": name,
         "row": station.enrolment.row,
         "index": index,
         "fingerprint": asked.public.fingerprint.hex(),
-        "head": place.registry.head().to_text(),
+        "head": ledger.head.to_text(),
     }
     emit(
         facts,

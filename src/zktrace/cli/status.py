@@ -19,8 +19,8 @@ def status(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
     from zktrace.registry.overview import overview
 
     place = workspace_at(workspace)
-    head = place.registry.head().to_text()
-    found = overview(place.registry.ledger())
+    ledger = place.registry.ledger()
+    found, head = overview(ledger), ledger.head.to_text()
     facts = {
         "ok": True,
         "workspace": str(place.root),

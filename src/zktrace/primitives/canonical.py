@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 from typing import Any, Final
 
-from zktrace.errors import MalformedFile
+from zktrace.errors import InputError, MalformedFile
 from zktrace.primitives.text import shown
 
 _INTEGER_LIMIT: Final = 1 << 63
@@ -17,7 +17,7 @@ _DEPTH_LIMIT: Final = 32
 
 
 def to_json(value: object) -> bytes:
-    """The canonical text of a value."""
+    """The canonical text of a value, or InputError if it has none."""
     _check(value, depth=0)
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
@@ -29,7 +29,7 @@ def from_json(data: bytes, *, what: str) -> Any:  # noqa: ANN401
         again = to_json(value)
     except UnicodeDecodeError:
         raise MalformedFile(f"{what}: not canonical JSON, nor any text") from None
-    except (ValueError, RecursionError) as error:
+    except (InputError, ValueError, RecursionError) as error:
         raise MalformedFile(f"{what}: not canonical JSON ({shown(str(error))})") from None
     if again != data:
         raise MalformedFile(f"{what}: JSON that is not in canonical form")
@@ -37,31 +37,38 @@ def from_json(data: bytes, *, what: str) -> Any:  # noqa: ANN401
 
 
 def _refuse(text: str) -> object:
-    raise ValueError(f"the number {shown(text)} is not whole")
+    raise InputError(f"the number {shown(text)} is not whole")
 
 
 def _check(value: object, depth: int) -> None:
     if depth > _DEPTH_LIMIT:
-        raise ValueError("nested too deeply")
+        raise InputError("nested too deeply")
     match value:
         case bool() | None:
             pass
         case str():
-            value.encode()  # a lone surrogate is no text; its error is a ValueError
+            _check_text(value)
         case int():
             if abs(value) >= _INTEGER_LIMIT:
-                raise ValueError("a whole number beyond 63 bits")
+                raise InputError("a whole number beyond 63 bits")
         case list() | tuple():
             for each in value:
                 _check(each, depth + 1)
         case dict():
             for key, each in value.items():
                 if not isinstance(key, str):
-                    raise ValueError("a key that is not text")
+                    raise InputError("a key that is not text")
                 _check(key, depth + 1)
                 _check(each, depth + 1)
         case _:
-            raise ValueError(f"a {type(value).__name__} has no canonical form")
+            raise InputError(f"a {type(value).__name__} has no canonical form")
+
+
+def _check_text(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError("a lone surrogate is no text") from None
 
 
 def fraction_text(value: Fraction) -> str:

@@ -1,13 +1,19 @@
 """A Merkle log: a head fixes every entry and their order; short proofs show that an entry is under a head and
 that one head extends another. The tree is that of RFC 9162 (section 2.1) with SHA-256.
+
+Every function takes the hashes of the entries as a plain list, or as the `Leaves` of a `Tree`, which
+remembers the roots of complete subtrees: a root or a proof then takes as many steps as the tree is high.
 """
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self, overload
+
+from zktrace.errors import Refused
 
 HASH_BYTES: Final = 32
 PROOF_LIMIT: Final = 64  # hashes; a log of 2^63 entries needs no more
+_EMPTY: Final = hashlib.sha256(b"").digest()  # the root of a log without entries
 
 Hashes = Sequence[bytes]
 
@@ -21,35 +27,83 @@ def _node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
-Frontier = tuple[tuple[int, bytes], ...]  # complete subtrees (height, hash), larger ones first
+class Tree:
+    """A growing log of leaf hashes with the roots of all its complete subtrees."""
+
+    def __init__(self, levels: Sequence[bytes] = ()) -> None:
+        self._levels = [bytearray(each) for each in levels]  # by height: hashes one after the other
+
+    def __len__(self) -> int:
+        return len(self._levels[0]) // HASH_BYTES if self._levels else 0
+
+    def append(self, leaf: bytes) -> None:
+        """One more entry; what it completes is hashed now."""
+        value = leaf
+        for level in self._levels:
+            level.extend(value)
+            if len(level) // HASH_BYTES % 2:
+                return
+            value = _node(bytes(level[-2 * HASH_BYTES : -HASH_BYTES]), value)
+        self._levels.append(bytearray(value))
+
+    def node(self, height: int, number: int) -> bytes:
+        """The root over the 2^height entries from number * 2^height on."""
+        return bytes(self._levels[height][number * HASH_BYTES : (number + 1) * HASH_BYTES])
+
+    def leaves(self, size: int) -> "Leaves":
+        """The first `size` leaf hashes; they stay what they are while the tree grows."""
+        return Leaves(self, 0, size)
+
+    def levels(self, size: int) -> list[bytes]:
+        """What a tree of the first `size` entries is made of again."""
+        return [
+            bytes(level[: (size >> height) * HASH_BYTES])
+            for height, level in enumerate(self._levels[: size.bit_length()])
+        ]
 
 
-def extended(frontier: Frontier, leaf: bytes) -> Frontier:
-    """The frontier of a log with one more entry: all that is needed to know its root and to go on."""
-    stack = list(frontier)
-    height, value = 0, leaf
-    while stack and stack[-1][0] == height:
-        value = _node(stack.pop()[1], value)
-        height += 1
-    return (*stack, (height, value))
+class Leaves(Sequence[bytes]):
+    """Leaf hashes begin..end-1 of a tree."""
 
+    def __init__(self, tree: Tree, begin: int, end: int) -> None:
+        self._tree, self._begin, self._end = tree, begin, end
 
-def frontier_root(frontier: Frontier) -> bytes:
-    """The root over all entries of a frontier."""
-    if not frontier:
-        return hashlib.sha256(b"").digest()
-    value = frontier[-1][1]
-    for _, left in reversed(frontier[:-1]):
-        value = _node(left, value)
-    return value
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> bytes | Self:
+        places = range(self._begin, self._end)[at]
+        if isinstance(places, int):
+            return self._tree.node(0, places)
+        if places.step != 1:
+            raise Refused("leaves are taken one after the other")
+        return type(self)(self._tree, places.start, max(places.start, places.stop))
+
+    def root(self) -> bytes:
+        """The root over these leaves: quick if they are a subtree of the log, as they are in all proofs."""
+        return self._root(self._begin, self._end) if len(self) else _EMPTY
+
+    def _root(self, begin: int, end: int) -> bytes:
+        size = end - begin
+        if size & (size - 1) == 0 and begin % size == 0:
+            return self._tree.node(size.bit_length() - 1, begin // size)
+        middle = begin + _split(size)
+        return _node(self._root(begin, middle), self._root(middle, end))
 
 
 def root(leaves: Hashes) -> bytes:
     """The root over the hashes of all entries."""
-    frontier: Frontier = ()
-    for leaf in leaves:
-        frontier = extended(frontier, leaf)
-    return frontier_root(frontier)
+    if isinstance(leaves, Leaves):
+        return leaves.root()
+    values = list(leaves)
+    while len(values) > 1:  # an odd one out is its own parent: so the left part is always a power of two
+        pairs = [_node(left, right) for left, right in zip(values[::2], values[1::2], strict=False)]
+        values = pairs + values[len(values) & ~1 :]
+    return values[0] if values else _EMPTY
 
 
 def _split(size: int) -> int:
@@ -60,7 +114,7 @@ def _split(size: int) -> int:
 def inclusion_proof(leaves: Hashes, index: int) -> list[bytes]:
     """The siblings on the way from entry `index` to the root, from below."""
     if not 0 <= index < len(leaves):
-        raise IndexError(f"entry {index} of {len(leaves)}")
+        raise Refused(f"there is no entry {index} in a log of {len(leaves)}")
     path: list[bytes] = []
     begin, end = 0, len(leaves)
     while end - begin > 1:
@@ -95,7 +149,7 @@ def included(leaf: bytes, index: int, size: int, path: Hashes, head: bytes) -> b
 def consistency_proof(leaves: Hashes, old: int) -> list[bytes]:
     """What shows that the log of all leaves extends that of the first `old`."""
     if not 0 <= old <= len(leaves):
-        raise IndexError(f"a log of {old} entries in one of {len(leaves)}")
+        raise Refused(f"the log has {len(leaves)} entries, it never had {old}")
     if old in (0, len(leaves)):
         return []
     return _extends(leaves, old, whole=True)
@@ -117,7 +171,7 @@ def extends(old: int, old_head: bytes, new: int, new_head: bytes, path: Hashes) 
     if old == new:
         return not path and old_head == new_head
     if old == 0:
-        return not path and old_head == root([])
+        return not path and old_head == _EMPTY
     hashes = list(path)
     if old & (old - 1) == 0:
         hashes.insert(0, old_head)

@@ -21,8 +21,7 @@ ENTRIES_LIMIT: Final = 1 << 22
 
 def write_export(registry: Registry, path: Path, *, replace: bool = False) -> Head:
     """Write all entries and the head they have; the file is checked as a whole before it is written."""
-    entries = registry.entries()
-    lines = [entry.to_bytes() for entry in entries]
+    lines = registry.lines()
     _, head = verified(lines)
     write_atomic(path, _lines((MAGIC, *lines, head.to_text().encode())), replace=replace)
     return head

@@ -16,15 +16,13 @@ Times are what the operator's clock said; the order is that of the log.
 """
 
 import re
-from collections import Counter
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Final
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final, Self
 
 from zktrace.credentials.keys import PublicKey
-from zktrace.derivation.promises import Claim, Promise
+from zktrace.derivation.promises import Claim
 from zktrace.errors import Error, Refused
-from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
 from zktrace.registry.records import (
     PLACE,
@@ -39,47 +37,14 @@ from zktrace.registry.records import (
     RevocationRecord,
     SetupRecord,
     VerdictRecord,
-    offer_digest,
 )
+from zktrace.registry.state import CERTIFIED, State
 
-CERTIFIED: Final = ("certified-attribute", "certified-tamper")
 VERDICTS: Final = (*CERTIFIED, "uncertified-lead", "no-certified-evidence")
 BUDGET_BITS: Final = 4096  # of the denominator of all that was spent: sums of hostile fractions stay small
 
 _ALIKE: Final = str.maketrans("01i-.", "oll__")
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolled:
-    """An enrolled station as the log knows it."""
-
-    enrolment: EnrolmentRecord
-    index: int  # of the enrolment in the log
-    at: str  # when it enrolled
-    revoked: str | None = None  # when, if it was
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """Seeds that an entry promised: what a station asks for a place of, and a release is made from."""
-
-    promise: Promise
-    index: int  # of the entry in the log
-    digest: bytes  # of its record and, if that is a reservation, of the setup
-
-    def has(self, place: int) -> bool:
-        """Whether the seed of this place is among them."""
-        return self.promise.first <= place < self.promise.first + self.promise.count
-
-
-def promised(record: SetupRecord | ReservationRecord, kind: str, carriers: tuple[str, ...]) -> Promise:
-    """The seed tree of a record."""
-    if isinstance(record, SetupRecord):
-        first, tree = 0, record.places if kind == PLACE else record.releases
-    else:
-        first, tree = record.first, record.seeds
-    return Promise(kind=kind, first=first, count=tree.count, root=tree.root, carriers=carriers)
 
 
 def check_name(name: str, what: str) -> str:
@@ -99,7 +64,12 @@ def look_alike(name: str) -> str:
     return name.casefold().translate(_ALIKE).replace("rn", "m").replace("vv", "w")
 
 
-def _check_new(name: str, taken: dict[str, str], there: str) -> None:
+def _by_look(names: Sequence[str]) -> dict[str, str]:
+    """Names by what they look like. They hold no line end, so all are looked at in one go."""
+    return dict(zip(look_alike("\n".join(names)).split("\n"), names, strict=True)) if names else {}
+
+
+def _check_new(name: str, taken: Mapping[str, str], there: str) -> None:
     """Refused if the name, or one that looks like it, is taken (`taken`: by what they look like)."""
     other = taken.get(look_alike(name))
     if other is not None:
@@ -107,132 +77,103 @@ def _check_new(name: str, taken: dict[str, str], there: str) -> None:
         raise Refused(f"{there.format(other)} already{alike}")
 
 
-class Ledger:
-    """The state of a registry after some entries. `apply` raises Refused and then has changed nothing."""
+class _Taken:
+    """What no further record may have, made when the first that wants it is checked."""
 
-    def __init__(self) -> None:
-        self.size = 0  # entries applied
-        self.first: SetupRecord | None = None
-        self.stations: dict[str, Enrolled] = {}
-        self.by_row: list[str] = []  # names, in the order of their rows
-        self.releases: dict[str, tuple[int, ReleaseRecord]] = {}
-        self.dispatches: list[tuple[int, DispatchRecord]] = []
-        self.investigations: dict[int, InvestigationRecord] = {}
-        self.unpaid: list[int] = []  # investigations without a budget
-        self.verdicts: dict[int, tuple[int, VerdictRecord]] = {}  # by investigation: (index, verdict)
-        self.spent = Fraction(0)
-        self.offers: dict[str, list[Offer]] = {PLACE: [], RELEASE: []}
-        self.claims: list[Claim] = []  # by row: what each station added to it
-        self.frontier: merkle.Frontier = ()  # of the log
-        self._credentials: dict[bytes, str] = {}
-        self._station_looks: dict[str, str] = {}  # what an enrolled name looks like -> the name
-        self._release_looks: dict[str, str] = {}
+    def __init__(self, state: State) -> None:
+        self._state = state
 
-    @property
-    def setup(self) -> SetupRecord:
-        """The setup; Refused while there is none."""
-        if self.first is None:
-            raise Refused("the registry is empty: it has no setup")
-        return self.first
+    @cached_property
+    def stations(self) -> dict[str, str]:
+        """What an enrolled name looks like -> the name."""
+        return _by_look(list(self._state.by_row))
 
-    @property
-    def remaining(self) -> Fraction:
-        """What is left of the false-accusation budget."""
-        return self.setup.budget - self.spent
+    @cached_property
+    def releases(self) -> dict[str, str]:
+        """The same of releases."""
+        return _by_look(list(self._state.release_names))
 
-    def station(self, name: str) -> Enrolled:
-        """The station called `name`, or Refused."""
-        try:
-            return self.stations[name]
-        except KeyError:
-            raise Refused(f"no station {shown(name)} is enrolled") from None
+    @cached_property
+    def credentials(self) -> dict[bytes, str]:
+        """Public key -> whose it is."""
+        return dict(zip(self._state.public_keys, self._state.by_row, strict=True))
 
-    def release(self, name: str) -> ReleaseRecord:
-        """The release called `name`, or Refused."""
-        try:
-            return self.releases[name][1]
-        except KeyError:
-            raise Refused(f"there is no release {shown(name)}") from None
+    def add(self, record: Record) -> None:
+        """A record that the state is about to take."""
+        if isinstance(record, EnrolmentRecord):
+            self.stations[look_alike(record.station)] = record.station
+            self.credentials[record.public_key] = record.station
+        elif isinstance(record, ReleaseRecord):
+            self.releases[look_alike(record.name)] = record.name
 
-    def offer(self, kind: str, place: int) -> Offer:
-        """Who promised the seed of a place, or Refused."""
-        for each in self.offers[kind]:
-            if each.has(place):
-                return each
-        what = "stations" if kind == PLACE else "releases"
-        raise Refused(
-            f"seeds were promised for {place} {what}, and all are taken (zktrace reserve adds more)"
-        )
 
-    @property
-    def root(self) -> bytes:
-        """The root over all entries so far."""
-        return merkle.frontier_root(self.frontier)
+class Ledger(State):
+    """The state of a registry that keeps the rules. `apply` raises Refused and then has changed nothing."""
 
-    def copies(self) -> dict[str, int]:
-        """How many dispatches to each station are on record."""
-        return dict(Counter(each.station for _, each in self.dispatches))
+    @cached_property
+    def _taken(self) -> _Taken:
+        return _Taken(self)
 
-    def copy(self) -> "Ledger":
-        """A ledger of its own with the same state."""
-        twin = Ledger()
-        for name, value in vars(self).items():
-            setattr(twin, name, value.copy() if isinstance(value, dict | list) else value)
-        twin.offers = {kind: list(each) for kind, each in self.offers.items()}
+    def copy(self) -> Self:
+        """The same state, for ever."""
+        twin = super().copy()
+        twin.__dict__.pop("_taken", None)
         return twin
 
     def apply(self, entry: Entry) -> None:
         """Take the next entry, or refuse it."""
-        record = entry.record
+        self._apply(entry, entry.to_bytes())
+
+    def fold(self, data: bytes) -> Entry:
+        """The same from its bytes, and what they say; MalformedFile if they are no entry."""
+        entry = Entry.from_bytes(data)
+        self._apply(entry, data)
+        return entry
+
+    def _apply(self, entry: Entry, data: bytes) -> None:
+        self.check(entry.record)
+        self._taken.add(entry.record)
+        self.take(entry, data)
+
+    def check(self, record: Record) -> None:
+        """Refused unless the record may come next."""
         if (self.first is None) != isinstance(record, SetupRecord):
             raise Refused(
                 "the first entry of a registry must be its setup, and no other one may be"
                 if self.first is None
                 else "a registry has one setup, and it has it already"
             )
-        self._take(record, entry.at)
-        self.frontier = merkle.extended(self.frontier, merkle.leaf_hash(entry.to_bytes()))
-        self.size += 1
-
-    def _take(self, record: Record, at: str) -> None:
         match record:
-            case SetupRecord():
-                self.first = record
-                for kind in self.offers:
-                    self._promise(record, kind)
             case ReservationRecord():
-                self._reserve(record)
+                self._check_reservation(record)
             case EnrolmentRecord():
-                self._enrol(record, at)
+                self._check_enrolment(record)
             case ReleaseRecord():
-                self._release(record)
+                self._check_release(record)
             case DispatchRecord():
-                self._dispatch(record)
+                if self._revocation(self._row(record.station)) is not None:
+                    raise Refused(f"the station {record.station} is revoked: it gets no further copies")
+                self.release(record.release)
             case RevocationRecord():
-                self._revoke(record, at)
+                if self._revocation(self._row(record.station)) is not None:
+                    raise Refused(f"the station {record.station} is revoked already")
             case InvestigationRecord():
-                self._investigate(record)
+                self._check_investigation(record)
             case VerdictRecord():
-                self._conclude(record)
+                self._check_verdict(record)
 
-    def _promise(self, record: SetupRecord | ReservationRecord, kind: str) -> None:
-        promise = promised(record, kind, tuple(each.carrier for each in self.setup.carriers))
-        digest = offer_digest(self.setup, record)
-        self.offers[kind].append(Offer(promise=promise, index=self.size, digest=digest))
-
-    def _reserve(self, record: ReservationRecord) -> None:
+    def _check_reservation(self, record: ReservationRecord) -> None:
         last = self.offers[record.of][-1].promise
         if record.first != last.first + last.count:
             raise Refused(f"the next {record.of} to promise is {last.first + last.count}, not {record.first}")
-        self._promise(record, record.of)
 
-    def _enrol(self, record: EnrolmentRecord, at: str) -> None:
+    def _check_enrolment(self, record: EnrolmentRecord) -> None:
         check_name(record.station, "station")
-        _check_new(record.station, self._station_looks, "a station {} is enrolled")
+        _check_new(record.station, self._taken.stations, "a station {} is enrolled")
         if record.row != len(self.by_row):
             raise Refused(f"the next row is {len(self.by_row)}, not {record.row}")
         self.offer(PLACE, record.row)
-        holder = self._credentials.get(record.public_key)
+        holder = self._taken.credentials.get(record.public_key)
         if holder is not None:
             raise Refused(f"the credential of {record.station} is enrolled already, for {holder}")
         try:
@@ -241,41 +182,20 @@ class Ledger:
             raise Refused(f"{record.station}: {error}") from None
         if codeword != record.codeword:
             raise Refused(f"the codeword of {record.station} is not that of its public key")
-        self.stations[record.station] = Enrolled(enrolment=record, index=self.size, at=at)
-        self.by_row.append(record.station)
-        self.claims.append(claim_of(record))
-        self._credentials[record.public_key] = record.station
-        self._station_looks[look_alike(record.station)] = record.station
 
-    def _release(self, record: ReleaseRecord) -> None:
+    def _check_release(self, record: ReleaseRecord) -> None:
         check_name(record.name, "release")
-        _check_new(record.name, self._release_looks, "a release {} exists")
-        if record.number != len(self.releases):
-            raise Refused(f"the next release is number {len(self.releases)}, not {record.number}")
+        _check_new(record.name, self._taken.releases, "a release {} exists")
+        if record.number != len(self.release_names):
+            raise Refused(f"the next release is number {len(self.release_names)}, not {record.number}")
         self.offer(RELEASE, record.number)
         if record.root != self.root:
             raise Refused("the log has grown since the release was begun: make it again")
         for layout in record.layouts:
             if self.setup.code(layout.carrier) is None:
                 raise Refused(f"the carrier {layout.carrier} was not set up in this registry")
-        self.releases[record.name] = (self.size, record)
-        self._release_looks[look_alike(record.name)] = record.name
 
-    def _dispatch(self, record: DispatchRecord) -> None:
-        if self.station(record.station).revoked is not None:
-            raise Refused(f"the station {record.station} is revoked: it gets no further copies")
-        self.release(record.release)
-        self.dispatches.append((self.size, record))
-
-    def _revoke(self, record: RevocationRecord, at: str) -> None:
-        station = self.station(record.station)
-        if station.revoked is not None:
-            raise Refused(f"the station {record.station} is revoked already")
-        self.stations[record.station] = Enrolled(
-            enrolment=station.enrolment, index=station.index, at=station.at, revoked=at
-        )
-
-    def _investigate(self, record: InvestigationRecord) -> None:
+    def _check_investigation(self, record: InvestigationRecord) -> None:
         release = self.release(record.release)
         for carrier in record.carriers:
             if release.layout(carrier) is None:
@@ -297,12 +217,8 @@ class Ledger:
         spent = self.spent + record.budget
         if spent.denominator.bit_length() > BUDGET_BITS:
             raise Refused("the budget is too fine a fraction beside those spent before: round it")
-        self.investigations[self.size] = record
-        if not record.budget:
-            self.unpaid.append(self.size)
-        self.spent = spent
 
-    def _conclude(self, record: VerdictRecord) -> None:
+    def _check_verdict(self, record: VerdictRecord) -> None:
         case = self.investigations.get(record.investigation)
         if case is None:
             raise Refused(f"entry {record.investigation} is no investigation")
@@ -320,9 +236,8 @@ class Ledger:
         if len(set(record.named)) != len(record.named):
             raise Refused("a verdict names a station once")
         for name in record.named:
-            if self.station(name).enrolment.row >= case.recipients:
+            if self._row(name) >= case.recipients:
                 raise Refused(f"the station {name} was enrolled after the investigation began")
-        self.verdicts[record.investigation] = (self.size, record)
 
 
 def claim_of(enrolment: EnrolmentRecord) -> Claim:

@@ -1,13 +1,11 @@
 """What a registry holds, counted for its operator: stations, releases, copies, cases, and the budget left."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from zktrace.registry.ledger import CERTIFIED, Ledger
-from zktrace.registry.records import Entry, InvestigationRecord, VerdictRecord
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.records import InvestigationRecord, VerdictRecord
 
 OPTION_LIMIT: Final = 40  # characters of a budget that the command line takes
 
@@ -52,26 +50,24 @@ class CaseLine:
 
 def overview(ledger: Ledger) -> Overview:
     """Count what is on record."""
-    copies = Counter(each.release for _, each in ledger.dispatches)
-    holders = {(each.release, each.station) for _, each in ledger.dispatches}
-    verdicts = [each.verdict for _, each in ledger.verdicts.values()]
+    given = ledger.given()
     return Overview(
         title=ledger.setup.title,
         stations=len(ledger.by_row),
-        revoked=sum(each.revoked is not None for each in ledger.stations.values()),
+        revoked=ledger.revoked,
         releases=tuple(
             ReleaseCount(
                 name=name,
                 carriers=tuple(each.carrier for each in release.layouts),
-                copies=copies[name],
-                stations=sum(held == name for held, _ in holders),
+                copies=given[name][0],
+                stations=given[name][1],
             )
-            for name, (_, release) in sorted(ledger.releases.items(), key=lambda item: item[1][0])
+            for name, (_, release) in ledger.releases.items()
         ),
         copies=len(ledger.dispatches),
         cases=len(ledger.investigations),
-        certified=sum(each in CERTIFIED for each in verdicts),
-        open=len(ledger.investigations) - len(verdicts),
+        certified=len(ledger.certified),
+        open=len(ledger.investigations) - len(ledger.verdicts),
         budget=ledger.setup.budget,
         spent=ledger.spent,
         left=ledger.remaining,
@@ -79,16 +75,16 @@ def overview(ledger: Ledger) -> Overview:
     )
 
 
-def case_lines(ledger: Ledger, entries: Sequence[Entry]) -> tuple[CaseLine, ...]:
+def case_lines(ledger: Ledger) -> tuple[CaseLine, ...]:
     """All investigations, oldest first."""
     return tuple(
         CaseLine(
             place=place,
-            at=entries[place].at,
+            at=ledger.at(place),
             investigation=case,
             verdict=ledger.verdicts[place][1] if place in ledger.verdicts else None,
         )
-        for place, case in sorted(ledger.investigations.items())
+        for place, case in ledger.investigations.items()
     )
 
 

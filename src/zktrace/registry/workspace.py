@@ -7,6 +7,7 @@ requests/          what stations enrolled with: a judge wants to see that of an 
 releases/NAME/     a shared model and what its copies are read with
 copies/            dispatched copies
 cases/             the evidence of every investigation
+cache/             what can be made again; there once the registry has some hundred entries
 
 All folders, this one included, have mode 0700 and all files 0600: a shared model or two copies tell their
 reader where rows are.
@@ -47,6 +48,7 @@ _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
 _FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
+_CACHE: Final = "cache"
 
 
 class Home:
@@ -123,7 +125,7 @@ class Home:
             return False
         folder, *below = place.relative_to(self.root.resolve()).parts or ("",)
         if below:
-            return folder in _FOLDERS and (folder != "cases" or os.path.lexists(place))
+            return folder in (*_FOLDERS, _CACHE) and (folder != "cases" or os.path.lexists(place))
         return folder in (SETTINGS, self._database) or folder.startswith(f"{self._database}-")
 
     @property
@@ -158,8 +160,10 @@ class Home:
         from zktrace.registry.stores.sql import SqlStore  # noqa: PLC0415
 
         if "://" in self._database:
-            return Registry(SqlStore(self._database, create=self._new))
-        return Registry(SqlStore.of_file(self.root / self._database, create=self._new))
+            store = SqlStore(self._database, create=self._new)
+        else:
+            store = SqlStore.of_file(self.root / self._database, create=self._new)
+        return Registry(store, cache=self.root / _CACHE / "ledger")
 
     @cached_property
     def custody(self) -> Custody:

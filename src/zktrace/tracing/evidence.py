@@ -43,7 +43,7 @@ def assemble(
         wanted.add(ledger.offer(RELEASE, found.number).index)
     return Evidence(
         head=log.head.to_text(),
-        entries=tuple(_logged(log, index) for index in sorted(wanted)),
+        entries=_logged(log, sorted(wanted)),
         past=log.consistency(at),
         carriers=tuple(_carrier(custody, ledger, each, found) for each in readouts if each.carrier in used),
         accused=tuple(
@@ -54,8 +54,11 @@ def assemble(
     )
 
 
-def _logged(log: Snapshot, index: int) -> LoggedEntry:
-    return LoggedEntry(index=index, entry=log.entry(index).to_bytes(), path=log.inclusion(index))
+def _logged(log: Snapshot, places: Sequence[int]) -> tuple[LoggedEntry, ...]:
+    return tuple(
+        LoggedEntry(index=index, entry=entry.to_bytes(), path=log.inclusion(index))
+        for index, entry in zip(places, log.entries(places), strict=True)
+    )
 
 
 def _opening(custody: Custody, ledger: Ledger, kind: str, carrier: str, place: int) -> SeedOpening:

@@ -15,7 +15,7 @@ Killed between any two of them, the log stays whole: an investigation without a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, cast
+from typing import Final
 
 from zktrace.errors import InputError, Refused
 from zktrace.evidence import Findings
@@ -141,7 +141,7 @@ class _Looked:
 
 def _look(log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fraction) -> _Looked:
     """(2) the looks, (3) what they allow to claim."""
-    case = cast(InvestigationRecord, log.entry(place).record)
+    case = log.ledger.investigations[place]
     stations = tuple(log.ledger.by_row[: case.recipients])
     claims = tuple(log.ledger.claims[: case.recipients])
     release = log.ledger.release(case.release)

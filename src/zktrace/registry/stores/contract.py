@@ -1,5 +1,6 @@
 """What every store promises."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -9,6 +10,10 @@ class Transaction(Protocol):
 
     def read(self, start: int) -> list[bytes]:
         """The entries from place `start` on, those just appended included."""
+        ...
+
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        """The entries at these places, in the order of the log; what is not there is left out."""
         ...
 
     def append(self, place: int, data: bytes) -> None:
@@ -26,6 +31,10 @@ class Store(Protocol):
 
     def read(self, start: int = 0) -> list[bytes]:
         """The entries from place `start` on."""
+        ...
+
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        """The entries at these places, in the order of the log; what is not there is left out."""
         ...
 
     def transaction(self) -> AbstractContextManager[Transaction]:

@@ -1,6 +1,6 @@
 """A log in memory, for tests and dry runs. Threads of one process may share it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -18,6 +18,11 @@ class MemoryStore:
         """The entries from place `start` on."""
         with self._lock:
             return self._entries[start:]
+
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        """The entries at these places, in the order of the log; what is not there is left out."""
+        with self._lock:
+            return _picked(self._entries, places)
 
     @contextmanager
     def transaction(self) -> Iterator["_MemoryTransaction"]:
@@ -39,9 +44,17 @@ class _MemoryTransaction:
         """The entries from place `start` on."""
         return [*self._entries, *self.added][start:]
 
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        """The entries at these places, in the order of the log; what is not there is left out."""
+        return _picked(self.read(0), places)
+
     def append(self, place: int, data: bytes) -> None:
         """Put an entry at the end, which must be `place`."""
         end = len(self._entries) + len(self.added)
         if place != end:
             raise Refused(f"the log ends at {end}, nothing can be put at {place}")
         self.added.append(data)
+
+
+def _picked(entries: list[bytes], places: Sequence[int]) -> list[bytes]:
+    return [entries[place] for place in sorted(set(places)) if 0 <= place < len(entries)]

@@ -5,12 +5,12 @@ against somebody with the owner's rights and the intent, heads are published.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, bindparam, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -89,6 +89,11 @@ class SqlStore:
         """The entries from place `start` on."""
         with self._errors(), self._engine.connect() as connection, connection.begin():
             return _read(connection, start)
+
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        """The entries at these places, in the order of the log; what is not there is left out."""
+        with self._errors(), self._engine.connect() as connection, connection.begin():
+            return _pick(connection, places)
 
     @contextmanager
     def transaction(self) -> Iterator["_SqlTransaction"]:
@@ -171,6 +176,10 @@ class _SqlTransaction:
         """The entries from place `start` on."""
         return _read(self._connection, start)
 
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        """The entries at these places, in the order of the log; what is not there is left out."""
+        return _pick(self._connection, places)
+
     def append(self, place: int, data: bytes) -> None:
         """Put an entry at the end, which must be `place`."""
         self._connection.execute(
@@ -187,6 +196,14 @@ def _read(connection: Connection, start: int) -> list[bytes]:
         if place != wanted:
             raise InvalidLog(f"entry {wanted} is missing, the table goes on with {place}")
     return [bytes(data) for _, data in rows]
+
+
+def _pick(connection: Connection, places: Sequence[int]) -> list[bytes]:
+    query = text("SELECT data FROM zkt_entries WHERE place IN :places ORDER BY place")
+    found = connection.execute(
+        query.bindparams(bindparam("places", expanding=True)), {"places": list(places)}
+    )
+    return [bytes(data) for data in found.scalars()]
 
 
 def _tune_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401
