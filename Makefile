@@ -19,8 +19,8 @@ slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev

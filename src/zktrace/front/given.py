@@ -1,5 +1,6 @@
 """What people hand in: a model as a path, as arrays or as a torch state; a budget as they write it."""
 
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -34,16 +35,9 @@ def _tensor(name: object, value: Any) -> Tensor:  # noqa: ANN401
         return Tensor.from_array(name, np.asarray(value))
     found = value.detach().cpu().contiguous()  # torch's, without importing it
     if str(found.dtype) == "torch.bfloat16":  # which numpy does not have
-        bits: NDArray[Any] = found.view(_int16(found)).numpy()
-        return Tensor(name=name, dtype="bfloat16", shape=tuple(found.shape), data=bits.tobytes())  # type: ignore[arg-type]
+        bits: NDArray[Any] = found.view(sys.modules["torch"].int16).numpy()
+        return Tensor(name=name, dtype="bfloat16", shape=tuple(found.shape), data=memoryview(bits.tobytes()))
     return Tensor.from_array(name, found.numpy())
-
-
-def _int16(value: Any) -> Any:  # noqa: ANN401
-    """torch.int16, found without importing torch."""
-    import torch  # noqa: PLC0415
-
-    return torch.int16
 
 
 def as_budget(given: Budget) -> Fraction:

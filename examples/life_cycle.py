@@ -1,0 +1,29 @@
+"""Enrol, release, dispatch, leak, trace, judge: the life cycle in 25 lines.
+
+python examples/life_cycle.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import zktrace
+
+rng = np.random.default_rng(1)
+model = {"head.weight": rng.normal(size=(10, 64)).astype(np.float32)}
+for layer in range(20):  # a model of yours: arrays, a file, or a torch state_dict
+    model[f"bn{layer}.weight"] = rng.normal(1, 0.1, 64).astype(np.float32)
+    model[f"bn{layer}.running_var"] = np.ones(64, np.float32)
+
+with tempfile.TemporaryDirectory() as folder:
+    home = zktrace.Workspace.create(Path(folder) / "operator", title="three stations", budget="1/100")
+    for name in ("alpha", "bravo", "charlie"):
+        home.enrol(name, zktrace.Credential.new(name).request(home.setup))
+    release = home.release(model)
+    copies = {name: home.dispatch(name, release) for name in ("alpha", "bravo", "charlie")}
+    leaked = {name: array.astype(np.float16) for name, array in copies["bravo"].arrays.items()}
+    case = home.trace(leaked, budget="1/1000")
+    print(f"{case.verdict}: {', '.join(case.named)}")
+    judgement = zktrace.judge(case.evidence, head=home.head, suspect=leaked)
+    print(f"upheld: {', '.join(judgement.named)}; {judgement.bound}")
