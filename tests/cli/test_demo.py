@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from zktrace.cli.app import run
-from zktrace.report.demo import NEXT
+from zktrace.demo.pages import NEXT
 
 pytest.importorskip("torch", reason="torch is not installed")
 

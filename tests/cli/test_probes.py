@@ -14,7 +14,7 @@ import pytest
 
 from dispatch.small import operator
 from zktrace.cli.app import run
-from zktrace.models import model_digest, open_model, save_model
+from zktrace.models import model_digest, open_model
 from zktrace.readouts.outputs import draw_queries
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scores import output_frames, scattered
@@ -48,8 +48,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     folder = ReleaseFolder(path=place.release_folder("r1"))
     folder.path.mkdir(parents=True)
     folder.save_pool(pool)
-    save_model(folder.queries_path, queries.arrays())
-    scores = mean_view(reference(in_views(queries.probes))).reshape(-1)
+    folder.save_probes("output", queries)
+    scores = mean_view(reference(in_views(queries["probes"]))).reshape(-1)
     folder.reference_path("output").write_bytes(readout_bytes(scores))
     layout = Layout(
         carrier="output",
@@ -57,7 +57,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         dimension=CLASSES,
         layers=(),
         reference=readout_digest(scores),
-        probes=model_digest(open_model(folder.queries_path)),
+        probes=model_digest(open_model(folder.probes_path("output"))),
     )
     root = place.registry.ledger().root
     place.registry.add(ReleaseRecord(name="r1", number=0, root=root, model=bytes(32), layouts=(layout,)))

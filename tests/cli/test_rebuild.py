@@ -103,7 +103,7 @@ def test_what_cannot_be_rebuilt_is_said(
 ) -> None:
     place, _ = lost(capsys, "trace", "../bravo.safetensors")
     with monkeypatch.context() as patch:
-        patch.setattr("zktrace.tracing.protocol.take_looks", _killed)
+        patch.setattr("zktrace.tracing.protocol.investigate", _killed)
         assert run(["trace", "../bravo.safetensors"]) == 130
     open_place = max(Home.find().registry.ledger().investigations)
     capsys.readouterr()

@@ -66,7 +66,7 @@ def test_cases_tell_how_each_ended_and_where_its_evidence_is(
     assert run(["trace", "../unmarked.safetensors"]) == 4
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr("zktrace.tracing.protocol.take_looks", _killed)
+        patch.setattr("zktrace.tracing.protocol.investigate", _killed)
         assert run(["trace", "../bravo.safetensors", "--budget", "1/400"]) == 130
     capsys.readouterr()
     first, second, third = asked(capsys, "cases")["cases"]  # type: ignore[misc]

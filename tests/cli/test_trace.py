@@ -238,6 +238,7 @@ def test_evidence_is_kept_whatever_happens_to_what_was_asked_for(
         original(path, data, **options)
 
     monkeypatch.setattr(files, "write_atomic", full)
+    monkeypatch.setattr("zktrace.front.case.write_atomic", full)
     arguments = ["trace", "../bravo.safetensors", "--out", "case.out", "--report", "case.html"]
     assert run(arguments) == 0
     text = spoken(capsys)

@@ -11,8 +11,8 @@ import pytest
 
 from zktrace.cli.app import run
 from zktrace.cli.demo import outcome_table
+from zktrace.demo.pages import DemoCase, demo_html, write_demo_pages
 from zktrace.learning.presets import load_preset
-from zktrace.report.demo import DemoCase, demo_html, write_demo_pages
 from zktrace.report.html import Html
 
 pytest.importorskip("torch", reason="torch is not installed")

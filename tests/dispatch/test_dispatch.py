@@ -306,8 +306,8 @@ CHILD = """
 import sys
 from pathlib import Path
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.registry.workspace import Workspace
-place = Workspace.open(Path(sys.argv[1]))
+from zktrace.registry.workspace import Home
+place = Home.open(Path(sys.argv[1]))
 print("ready", flush=True)
 for copy in dispatch(place):
     print(copy.station, flush=True)

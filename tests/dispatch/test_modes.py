@@ -57,7 +57,7 @@ def test_a_workspace_is_closed_to_others(tmp_path: Path, there: bool) -> None:
     place = operator(root, "alpha", shapes=SHAPES)
     make_release(place, model(tmp_path / "m.safetensors"), carriers=("weight",), name="light")
     make_release(place, tmp_path / "m.safetensors", carriers=("output",), name="asked", pool=pool(320))
-    assert ReleaseFolder(path=place.release_folder("asked")).queries_path.exists()
+    assert ReleaseFolder(path=place.release_folder("asked")).probes_path("output").exists()
     list(dispatch(place, release="light"))
     place.cases_folder()
     found = [root, *root.rglob("*")]

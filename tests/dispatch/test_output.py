@@ -98,20 +98,18 @@ def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Home) -> None:
     folder = ReleaseFolder(path=made.release_folder("r1"))
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
-    queries = folder.queries(layout)
-    known = {each.tobytes() for each in queries.probes}
-    assert len(known) == len(queries.probes) == 128
-    assert not known & {each.tobytes() for each in queries.support}
-    assert sorted(set(queries.labels.tolist())) == list(range(6))
-    good = folder.queries_path.read_bytes()
+    asked, path = dict(folder.probes(layout) or {}), folder.probes_path("output")
+    known = {each.tobytes() for each in asked["probes"]}
+    assert len(known) == len(asked["probes"]) == 128
+    assert not known & {each.tobytes() for each in asked["support"]}
+    assert sorted(set(asked["labels"].tolist())) == list(range(6))
+    good = path.read_bytes()
     try:
-        save_model(
-            folder.queries_path, {**queries.arrays(), "labels": queries.labels[::-1].copy()}, replace=True
-        )
-        with pytest.raises(MalformedFile, match="not the queries"):
+        folder.save_probes("output", {**asked, "labels": asked["labels"][::-1].copy()})
+        with pytest.raises(MalformedFile, match="not the probes"):
             OpenRelease.of(made, "r1").reader("output")
     finally:
-        folder.queries_path.write_bytes(good)
+        path.write_bytes(good)
 
 
 def test_what_cannot_be_a_release_is_refused(made: Home, tmp_path: Path) -> None:
@@ -322,7 +320,7 @@ def test_a_suspect_is_read_from_its_scores_alone(made: Home) -> None:
 def test_lost_evidence_is_made_again_by_the_plan_on_record(made: Home, tmp_path: Path, how: str) -> None:
     """Of scores alone, and of a student that has other layers: output as it is, features through a ridge."""
     student = ModelState.from_arrays(state_of(narrow(width=4)))
-    scores = OpenRelease.of(made, "r1").reader("output").scores(student)  # type: ignore[union-attr]
+    scores = OpenRelease.of(made, "r1").reader("output").project(student).reshape(128, 6)
     save_model(tmp_path / "student.safetensors", student)
     np.savez(tmp_path / "scores.npz", scores=scores)
     if how == "scores":
@@ -360,12 +358,12 @@ def test_probes_are_of_all_classes_alike_as_far_as_there_are_images() -> None:
     pool = Pool(images=images, labels=labels, episodes={}, note="")
     of = {image.tobytes(): int(label) for image, label in zip(images, labels, strict=True)}
     found = draw_queries(pool, 120, Stream("probes", bytes(32)))
-    drawn = [of[each.tobytes()] for each in found.probes]
+    drawn = [of[each.tobytes()] for each in found["probes"]]
     assert [drawn.count(label) for label in counts] == [40, 40, 30, 10]  # ten of each are the support's
     assert drawn != sorted(drawn)
-    assert len({each.tobytes() for each in found.probes}) == 120
+    assert len({each.tobytes() for each in found["probes"]}) == 120
     other = draw_queries(pool, 120, Stream("probes", bytes([1] * 32)))
-    assert not np.array_equal(other.probes, found.probes)
+    assert not np.array_equal(other["probes"], found["probes"])
 
 
 # ── questions among decoys ──────────────────────────────────────────────────────────────────────────────────
@@ -376,7 +374,7 @@ def test_probes_are_found_again_among_decoys(made: Home) -> None:
     assert inputs.shape == (4 * 198, 4, 32, 32)
     layout = made.registry.ledger().release("r1").layout("output")
     assert layout is not None
-    probes = ReleaseFolder(path=made.release_folder("r1")).queries(layout).probes
+    probes = dict(ReleaseFolder(path=made.release_folder("r1")).probes(layout) or {})["probes"]
     assert np.array_equal(inputs[list(order.places)], in_views(probes))
     assert len({each.tobytes() for each in inputs}) == 4 * 198  # no decoy is a probe, or there twice
     again, other = queries_of(OpenRelease.of(made, "r1"), decoys=70)

@@ -176,7 +176,7 @@ def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> Non
     with pytest.raises(Refused, match="without proxy data"):
         list(dispatch(made))
     facts.write_text(good)
-    save_model(folder.probes_path, {"probes": np.zeros((64, 4, 32, 32), np.float32)}, replace=True)
+    folder.save_probes("feature", {"probes": np.zeros((64, 4, 32, 32), np.float32)})
     with pytest.raises(MalformedFile, match="not the probes"):
         list(dispatch(made))
     with pytest.raises(MalformedFile, match="not the probes"):

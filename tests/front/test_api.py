@@ -205,7 +205,7 @@ def test_the_page_has_every_name_and_every_parameter() -> None:
         line = next(
             line
             for line in text.splitlines()
-            if f".{call.__name__}(" in line and "=, " in line or f"`.{call.__name__}(" in line
+            if (f".{call.__name__}(" in line and "=, " in line) or f"`.{call.__name__}(" in line
         )
         for name, each in inspect.signature(call).parameters.items():
             if name not in {"self", "cls"} and each.kind is each.KEYWORD_ONLY:

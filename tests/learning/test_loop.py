@@ -18,7 +18,7 @@ from zktrace.learning.batches import passes, steps_of
 from zktrace.learning.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from zktrace.learning.configs import cosine
 from zktrace.learning.keeping import Keeping
-from zktrace.learning.loop import Course, Epoch, Outcome, train
+from zktrace.learning.loop import Course, Epoch, Trained, train
 from zktrace.learning.resnet import generator_of, linear
 from zktrace.learning.states import state_of
 
@@ -62,7 +62,7 @@ class Run:
             epochs=EPOCHS,
             steps=STEPS,
             batches=passes(len(POINTS), SIZE, self.rng),
-            loss=lambda chosen: Outcome(loss=self.missed(chosen), count=len(chosen)),
+            loss=lambda chosen: Trained(loss=self.missed(chosen), count=len(chosen)),
             rate=lambda step: cosine(RATE, step, EPOCHS * STEPS),
             report=lambda epoch: Told(epoch=epoch.number, loss=epoch.loss),
         )
@@ -112,10 +112,10 @@ def test_an_epoch_is_told_by_its_means() -> None:
     weight = nn.Parameter(torch.zeros(()))
     given = [(1.0, 10.0, 1, 1.0), (4.0, 40.0, 3, 2.0)]
 
-    def loss(batch: tuple[float, float, int, float]) -> Outcome:
+    def loss(batch: tuple[float, float, int, float]) -> Trained:
         value, penalty, count, right = batch
         zero = 0.0 * weight
-        return Outcome(loss=value + zero, penalty=penalty + zero, count=count, right=right)
+        return Trained(loss=value + zero, penalty=penalty + zero, count=count, right=right)
 
     course = Course(
         optimizer=SGD([weight], lr=1.0),
@@ -138,7 +138,7 @@ def test_the_penalty_is_trained_as_well() -> None:
         optimizer=SGD([weight], lr=1.0),
         epochs=2,
         batches=iter(range(2)),
-        loss=lambda _: Outcome(loss=2 * weight, penalty=3 * weight),
+        loss=lambda _: Trained(loss=2 * weight, penalty=3 * weight),
         rate=lambda step: 1.0 / (1 + step),
         report=lambda epoch: epoch,
     )
@@ -227,7 +227,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_the_step(value: float) ->
         optimizer=SGD([weight], lr=1.0),
         epochs=3,
         batches=iter([1.0, value]),
-        loss=lambda factor: Outcome(loss=factor * weight),
+        loss=lambda factor: Trained(loss=factor * weight),
         rate=lambda _: 0.5,
         report=lambda epoch: epoch,
         unit="step",

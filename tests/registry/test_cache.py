@@ -76,7 +76,9 @@ def record_of(step: Step, ledger: Ledger) -> Record:
         "revoke": lambda: revocation(NAMES[one]),
         "reserve": lambda: CUSTODY.reservation(PLACE, last.first + last.count, 2),
         "look": lambda: investigation(stations, budget, release=RELEASES[two]),
-        "verdict": lambda: verdict(ledger.size - 1 - one % 2, word, () if two == 2 else (NAMES[one],)),
+        "verdict": lambda: verdict(
+            max(ledger.size - 1 - one % 2, 0), word, () if two == 2 else (NAMES[one],)
+        ),
     }
     return made[kind]()
 

@@ -334,9 +334,9 @@ def test_release_and_copies_are_those_on_record(workspace: Path, tmp_path: Path)
     for layout in record.layouts:
         assert folder.reference(layout) is not None
         if layout.carrier == "feature":
-            assert folder.probes(layout).shape == (48, 1, 12, 12)
+            assert (folder.probes(layout) or {})["probes"].shape == (48, 1, 12, 12)
         if layout.carrier == "output":
-            assert folder.queries(layout).probes.shape == (96, 1, 12, 12)
+            assert (folder.probes(layout) or {})["probes"].shape == (96, 1, 12, 12)
             assert len(folder.pool().images) == 220
     copies = {each.station: each.copy for _, each in ledger.dispatches}
     assert {each.stem for each in home.copies_folder("r1").iterdir()} == set(copies)

@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
+from zktrace.demo.pages import DemoCase
 from zktrace.report.case_scores import case_figure
 from zktrace.report.case_values import (
     BudgetState,
@@ -18,7 +19,6 @@ from zktrace.report.case_values import (
     RegistryProof,
     StationScore,
 )
-from zktrace.report.demo import DemoCase
 from zktrace.report.plots import steps_plot
 from zktrace.report.svg import figure
 from zktrace.tracing.attribution import Attribution, StationMark

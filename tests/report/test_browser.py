@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from report import browser, samples
+from zktrace.demo.pages import demo_html
 from zktrace.report.attribution import attribution_html
 from zktrace.report.case import case_html
-from zktrace.report.demo import demo_html
 from zktrace.report.run_folder import read_run
 from zktrace.report.training import training_html
 

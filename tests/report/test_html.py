@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report import samples
+from zktrace.demo.pages import demo_html
 from zktrace.errors import InputError, MalformedFile
 from zktrace.report import numbers
 from zktrace.report.attribution import attribution_html
 from zktrace.report.case import case_html, headline
 from zktrace.report.case_scores import DRAWN
 from zktrace.report.case_values import CarrierSection, StationScore
-from zktrace.report.demo import demo_html
 from zktrace.report.html import Html, tag, text
 from zktrace.report.page import POLICY
 from zktrace.report.run_folder import read_run

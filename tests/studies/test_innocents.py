@@ -208,7 +208,7 @@ def test_a_mark_is_made_of_the_members_rows_alone() -> None:
 def test_an_alignment_is_found_once_and_so_is_that_there_is_none(
     shared: Path, noised: Path, desks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zktrace.dispatch import reading
+    from zktrace.readouts import weight as reading
 
     asked: list[str] = []
 

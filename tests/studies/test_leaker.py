@@ -7,11 +7,10 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from zktrace.learning.data.proxy import proxy_pool
-
 from federation import small
 from zktrace.errors import InputError
 from zktrace.federation.spec import RunSpec
+from zktrace.learning.data.proxy import proxy_pool
 from zktrace.learning.data.source import DataSource
 from zktrace.studies.leaker import leakers_samples
 

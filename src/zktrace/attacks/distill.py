@@ -24,7 +24,7 @@ from zktrace.learning.batches import NORMALISED, batch, moved_about, passes, ste
 from zktrace.learning.checkpoints import prefixed
 from zktrace.learning.configs import cosine, require
 from zktrace.learning.keeping import Keeping, fingerprint
-from zktrace.learning.loop import Course, Epoch, Outcome, train
+from zktrace.learning.loop import Course, Epoch, Trained, train
 from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
 
@@ -134,7 +134,7 @@ def _course(
     count, student = len(task.images), modules["model"]
     steps = steps_of(count, config.batch_size, least=NORMALISED)
 
-    def loss(chosen: Indices) -> Outcome:
+    def loss(chosen: Indices) -> Trained:
         shown, places = batch(task.images, chosen), torch.from_numpy(chosen)
         if config.augment:
             shown = moved_about(shown, task.rng)
@@ -142,7 +142,7 @@ def _course(
                 wanted = lesson.taught(shown, places)
         else:
             wanted = lesson.targets[places]
-        return Outcome(loss=lesson.loss(student(shown), wanted), count=len(chosen))
+        return Trained(loss=lesson.loss(student(shown), wanted), count=len(chosen))
 
     def report(epoch: Epoch) -> DistillReport:
         return DistillReport(epoch=epoch.number, epochs=config.epochs, images=epoch.count, loss=epoch.loss)

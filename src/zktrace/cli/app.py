@@ -17,7 +17,7 @@ import typer
 import zktrace
 from zktrace.cli import interrupt, output
 from zktrace.cli.interrupt import interrupted
-from zktrace.cli.shelf import Entry, shelved
+from zktrace.cli.shelf import Command, shelved
 from zktrace.errors import Error, InputError, MissingExtra
 
 INTERNAL = 70
@@ -30,103 +30,103 @@ RESEARCHER: Final = "For a researcher"
 
 # In the order in which they are used; whoever uses them stand in the order of the life cycle.
 COMMANDS: Final = {
-    "credential": Entry(
+    "credential": Command(
         "credential:app", STATION, "Create credentials; prove and verify that a station holds one."
     ),
-    "init": Entry(
+    "init": Command(
         "registry:init",
         OPERATOR,
         "Make a workspace: a code key, and a registry whose first entry commits to it.",
     ),
-    "offer": Entry(
+    "offer": Command(
         "enrolment:offer",
         OPERATOR,
         "Print the line that stations need for their requests to enrol. Publish it: it is no secret.",
     ),
-    "enrol": Entry(
+    "enrol": Command(
         "enrolment:enrol",
         OPERATOR,
         "Enrol a station: it gets the next place, and its row is fixed by both sides from now on.",
     ),
-    "reserve": Entry(
+    "reserve": Command(
         "enrolment:reserve", OPERATOR, "Promise seeds for more stations, or releases, than the setup did."
     ),
-    "stations": Entry("registry:stations", OPERATOR, "List the stations in the order of their rows."),
-    "revoke": Entry(
+    "stations": Command("registry:stations", OPERATOR, "List the stations in the order of their rows."),
+    "revoke": Command(
         "registry:revoke",
         OPERATOR,
         "Revoke a station: it gets no further copies. Its row is kept and still traced.",
     ),
-    "train": Entry(
+    "train": Command(
         "train:train",
         OPERATOR,
         "Train a federation: pre-training, rounds of local episodes, averaging; codewords go into the "
         "scales.",
     ),
-    "report": Entry(
+    "report": Command(
         "report:report",
         OPERATOR,
         "Draw a training run as one HTML file: curves, marks, who was absent, where it came from.",
     ),
-    "attribute": Entry(
+    "attribute": Command(
         "attribute:attribute",
         OPERATOR,
         "Read every station's component from a model's BatchNorm scales and compare it with all codewords.",
     ),
-    "release": Entry(
+    "release": Command(
         "dispatch:release",
         OPERATOR,
         "Put a shared model on record, with how copies of it will be read. The model itself is not changed.",
     ),
-    "dispatch": Entry(
+    "dispatch": Command(
         "dispatch:dispatch",
         OPERATOR,
         "Write one marked copy a station and put it on record. The shared model stays as it is.",
     ),
-    "probes": Entry("probes:app", OPERATOR, "Questions for a model that can only be queried."),
-    "trace": Entry(
+    "probes": Command("probes:app", OPERATOR, "Questions for a model that can only be queried."),
+    "trace": Command(
         "trace:trace",
         OPERATOR,
         "Score a suspect against every enrolled station; name one only under a certificate.",
     ),
-    "cases": Entry(
+    "cases": Command(
         "cases:app",
         OPERATOR,
         "List the investigations: when, of what, at what price, how each ended, and its evidence.",
     ),
-    "status": Entry(
+    "status": Command(
         "status:status",
         OPERATOR,
         "Show stations, releases, copies, cases, the budget left, and the head of the log.",
     ),
-    "log": Entry(
+    "log": Command(
         "registry:log",
         OPERATOR,
         "The append-only log: its head, its proofs, and whether it still is what it was.",
     ),
-    "registry": Entry("registry:app", OPERATOR, "The registry as a whole."),
-    "judge": Entry("judge:judge", JUDGE, "Check an accusation offline, step by step."),
-    "model": Entry("model:app", JUDGE, "Look into model files, which are never executed."),
-    "bounds": Entry(
+    "registry": Command("registry:app", OPERATOR, "The registry as a whole."),
+    "judge": Command("judge:judge", JUDGE, "Check an accusation offline, step by step."),
+    "model": Command("model:app", JUDGE, "Look into model files, which are never executed."),
+    "bounds": Command(
         "bounds:app",
         JUDGE,
         "Thresholds, lengths, presence radius, rounds, hardness: what may be claimed. Scores have no unit; "
         "probabilities lie between 0 and 1.",
     ),
-    "demo": Entry(
+    "demo": Command(
         "demo:demo",
         RESEARCHER,
         "Ten simulated stations enrol, train and receive copies; copies leak; a judge checks the evidence.",
     ),
-    "data": Entry(
+    "data": Command(
         "data:app", RESEARCHER, "Look at data sets: simulated CRPA interference, recordings, CIFAR-10."
     ),
-    "attack": Entry(
+    "attack": Command(
         "attack:app",
         RESEARCHER,
         "What a leaker may do to a copy before it is found. Research only: no key is read.",
     ),
-    "study": Entry("study:app", RESEARCHER, "Experiments: run what has no row yet, and append its row."),
+    "study": Command("study:app", RESEARCHER, "Experiments: run what has no row yet, and append its row."),
 }
 
 app = typer.Typer(

@@ -30,8 +30,8 @@ def demo(
     Exit 1 if anything turns out other than expected.
     """
     from zktrace.cli.progress import training_progress
+    from zktrace.demo.pages import write_demo_pages
     from zktrace.demo.story import EXPORT, RUN, Story
-    from zktrace.report.demo import write_demo_pages
     from zktrace.report.training import write_training_report
 
     told = Story(out, seed=seed, say=(lambda _: None) if as_json else _step, watch=training_progress).tell()

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Command:
     """Where a command or a group of commands is, whom it is for, and the first sentences of its help."""
 
     place: str  # module:name, within this room
@@ -41,7 +41,7 @@ class Entry:
 class Shelf(MutableMapping[str, click.Command]):
     """Commands by name. Looking one up imports it."""
 
-    def __init__(self, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, entries: Mapping[str, Command]) -> None:
         self._entries = entries
         self._loaded: dict[str, click.Command] = {}
 
@@ -70,7 +70,7 @@ class Shelf(MutableMapping[str, click.Command]):
         return name in self._entries or name in self._loaded
 
 
-def shelved(entries: Mapping[str, Entry]) -> type[TyperGroup]:
+def shelved(entries: Mapping[str, Command]) -> type[TyperGroup]:
     """The kind of group whose commands are these."""
 
     class ShelvedGroup(TyperGroup):

@@ -1,1 +1,1 @@
-"""One marked copy a station: releases of a shared model, and the copies made from them."""
+"""One marked copy a station: made, read back, put on record."""

@@ -20,7 +20,7 @@ Batch = TypeVar("Batch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
+class Trained:
     """What a batch gave. In means over an epoch it has the weight of its `count`."""
 
     loss: Tensor  # of the task
@@ -48,7 +48,7 @@ class Course(Generic[Batch, Report]):
     epochs: int
     steps: int = 1  # in an epoch
     batches: Iterator[Batch]  # without end; each is drawn when its step comes
-    loss: Callable[[Batch], Outcome]
+    loss: Callable[[Batch], Trained]
     rate: Callable[[int], float]  # of step 0, 1, ... of the whole course
     report: Callable[[Epoch], Report]
     unit: str = "epoch"  # what errors call an epoch
@@ -87,7 +87,7 @@ def _epoch(course: Course[Batch, Report], done: int) -> Epoch:
     )
 
 
-def _update(optimizer: Optimizer, outcome: Outcome, place: str) -> None:
+def _update(optimizer: Optimizer, outcome: Trained, place: str) -> None:
     """One step by the gradient of loss + penalty."""
     total = outcome.loss if outcome.penalty is None else outcome.loss + outcome.penalty
     if not math.isfinite(total.item()):

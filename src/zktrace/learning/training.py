@@ -21,7 +21,7 @@ from zktrace.learning.batches import NORMALISED, batch, passes, steps_of
 from zktrace.learning.configs import EpisodicConfig, PretrainConfig, cosine
 from zktrace.learning.episodes import EpisodeSampler, episode_outcome
 from zktrace.learning.keeping import Keeping, fingerprint
-from zktrace.learning.loop import Course, Epoch, Outcome, train
+from zktrace.learning.loop import Course, Epoch, Trained, train
 from zktrace.learning.modes import in_mode
 from zktrace.learning.resnet import ResNet, generator_of, linear
 
@@ -80,9 +80,9 @@ def train_episodes(
     _check_data(images, labels)
     sampler = EpisodeSampler(labels, config.shape)
 
-    def loss(chosen: Indices) -> Outcome:
+    def loss(chosen: Indices) -> Trained:
         found = episode_outcome(model(batch(images, chosen)), config.shape, config.temperature)
-        return Outcome(
+        return Trained(
             loss=found.loss, right=found.accuracy, penalty=None if penalty is None else penalty(model)
         )
 
@@ -150,12 +150,12 @@ def pretrain(
             report=EpochReport,
         )
 
-    def loss(chosen: Indices) -> Outcome:
+    def loss(chosen: Indices) -> Trained:
         truth = torch.from_numpy(targets[chosen])
         logits = modules["head"](model(batch(images, chosen)))
         right = int((logits.detach().argmax(dim=1) == truth).sum())
         found = functional.cross_entropy(logits, truth)
-        return Outcome(
+        return Trained(
             loss=found, count=len(chosen), right=right, penalty=None if penalty is None else penalty(model)
         )
 
@@ -168,7 +168,7 @@ def _pretraining(
     config: PretrainConfig,
     modules: nn.Module,
     count: int,
-    loss: Callable[[Indices], Outcome],
+    loss: Callable[[Indices], Trained],
     rng: np.random.Generator,
 ) -> Course[Indices, EpochReport]:
     """Every sample once an epoch, or as many as the config says."""

@@ -1,1 +1,1 @@
-"""Writing bits into a model, and reading those that need the network. Carriers know words, not stations."""
+"""Writing words into a model: in closed form by numpy, or by training. One writer for each carrier."""

@@ -17,7 +17,7 @@ from torch.optim import Adam
 from zktrace.learning.arrays import Images, Indices
 from zktrace.learning.batches import batch
 from zktrace.learning.configs import cosine
-from zktrace.learning.loop import Course, Outcome, train
+from zktrace.learning.loop import Course, Trained, train
 from zktrace.learning.resnet import ResNet
 
 _CHUNK: Final = 256  # images at a time where nothing is trained
@@ -93,7 +93,7 @@ def write_by_training(
             optimizer=Adam(trained, lr=rate),
             epochs=steps,
             batches=enumerate(batches),
-            loss=lambda numbered: Outcome(loss=loss(numbered[1], numbered[0])),
+            loss=lambda numbered: Trained(loss=loss(numbered[1], numbered[0])),
             rate=lambda step: cosine(rate, step, steps),
             report=lambda step: step,
             unit="step",

@@ -15,7 +15,7 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.linear_maps import align_features
-from zktrace.readouts.reader import NetworkReader, Survey, anchors, check_images, finite, network_of
+from zktrace.readouts.reader import NetworkReader, Survey, anchors, finite, network_of, numbered
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
@@ -45,11 +45,7 @@ class FeatureReader(NetworkReader):
     @cached_property
     def images(self) -> NDArray[np.float32]:
         """The probes."""
-        found = self.probes.get("probes")
-        if found is None or len(found) != self.terms.length:
-            count = 0 if found is None else len(found)
-            raise InputError(f"{count} probes are given, {self.terms.length} images are needed")
-        return check_images(found, "probes")
+        return numbered(self.probes, "probes", self.terms.length)
 
     def features(self, arrays: Arrays, images: NDArray[np.float32]) -> Floats:
         """What a model makes of images: of probes, or of others that it is aligned on.

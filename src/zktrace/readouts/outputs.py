@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Floats
-from zktrace.readouts.reader import NetworkReader, Survey, check_images, network_of
+from zktrace.readouts.reader import NetworkReader, Survey, check_images, network_of, numbered
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.scores import check_scores, score_readout
@@ -71,12 +71,8 @@ class OutputReader(NetworkReader):
         """Probes and support that fit what is on record."""
         if set(self.probes) != FIELDS:
             raise InputError("the probes given have no labels of a support: they are no queries")
-        if len(self.probes["probes"]) != self.terms.length:
-            raise InputError(
-                f"{len(self.probes['probes'])} probes are given, {self.terms.length} images are needed"
-            )
-        for each in ("probes", "support"):
-            check_images(self.probes[each], each)
+        numbered(self.probes, "probes", self.terms.length)
+        check_images(self.probes["support"], "support")
         classes = len(np.unique(self.probes["labels"]))
         if classes != self.terms.dimension:
             raise InputError(

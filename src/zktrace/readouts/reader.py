@@ -183,6 +183,15 @@ def check_images(images: NDArray[Any], what: str) -> NDArray[np.float32]:
     return images
 
 
+def numbered(arrays: Arrays, name: str, count: int) -> NDArray[np.float32]:
+    """So many images under a name, or InputError."""
+    found = arrays.get(name)
+    if found is None or found.ndim != 4 or len(found) != count:
+        given = "no" if found is None else f"of shape {found.shape} are"
+        raise InputError(f"{name}: {given} images are there, {count} are needed")
+    return check_images(found, name)
+
+
 def check_answers(images: int, numbers: int) -> None:
     """Refuse a network that would say too much."""
     if images * numbers > MAX_ANSWERS:

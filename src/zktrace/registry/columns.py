@@ -185,7 +185,7 @@ def _numbered(keys: Iterable[K]) -> dict[K, int]:
     return {key: number for number, key in enumerate(keys)}
 
 
-class Rows(Sequence[T]):
+class RowView(Sequence[T]):
     """The first rows of a table, each made when it is asked for. Equal to any sequence of the same items."""
 
     __hash__ = None  # type: ignore[assignment]
@@ -216,13 +216,13 @@ class Rows(Sequence[T]):
         return repr(list(self))
 
 
-class Named(Mapping[K, T], Generic[K, T]):
+class ByName(Mapping[K, T], Generic[K, T]):
     """The first rows of a table by their keys, each made when it is asked for."""
 
     def __init__(
         self, count: int, *, keys: Sequence[K], numbers: Mapping[K, int], make: Callable[[int], T]
     ) -> None:
-        self._keys, self._numbers, self._make = Rows(keys.__getitem__, count), numbers, make
+        self._keys, self._numbers, self._make = RowView(keys.__getitem__, count), numbers, make
 
     def number(self, key: K) -> int | None:
         """Which row has this key, if one of these does."""

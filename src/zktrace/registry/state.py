@@ -17,7 +17,7 @@ from zktrace.derivation.promises import Claim, Promise
 from zktrace.errors import InvalidLog, Refused
 from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
-from zktrace.registry.columns import Columns, Named, Rows
+from zktrace.registry.columns import ByName, Columns, RowView
 from zktrace.registry.log import Head
 from zktrace.registry.records import (
     PLACE,
@@ -138,27 +138,27 @@ class State:
         return self.setup.budget - self.spent
 
     @property
-    def stations(self) -> Named[str, Enrolled]:
+    def stations(self) -> ByName[str, Enrolled]:
         """By name."""
         columns = self._columns
-        return Named(
+        return ByName(
             self._counts["station"], keys=columns.station_names, numbers=columns.rows, make=self._enrolled
         )
 
     @property
     def by_row(self) -> Sequence[str]:
         """Names of stations, in the order of their rows."""
-        return Rows(self._columns.station_names.__getitem__, self._counts["station"])
+        return RowView(self._columns.station_names.__getitem__, self._counts["station"])
 
     @property
     def claims(self) -> Sequence[Claim]:
         """By row: what each station added to it."""
-        return Rows(self._columns.claim, self._counts["station"])
+        return RowView(self._columns.claim, self._counts["station"])
 
     @property
     def public_keys(self) -> Sequence[bytes]:
         """By row."""
-        return Rows(self._columns.public_key, self._counts["station"])
+        return RowView(self._columns.public_key, self._counts["station"])
 
     @property
     def revoked(self) -> int:
@@ -173,7 +173,7 @@ class State:
     @property
     def release_names(self) -> Sequence[str]:
         """The releases, in the order they were made."""
-        return Rows(self._columns.release_names.__getitem__, self._counts["release"])
+        return RowView(self._columns.release_names.__getitem__, self._counts["release"])
 
     @property
     def dispatches(self) -> Sequence[tuple[int, DispatchRecord]]:
@@ -187,13 +187,13 @@ class State:
                 copy=columns.dispatch_copies[number],
             )
 
-        return Rows(make, self._counts["dispatch"])
+        return RowView(make, self._counts["dispatch"])
 
     @property
     def investigations(self) -> Mapping[int, InvestigationRecord]:
         """By place."""
         columns, places = self._columns, self._columns.case_places
-        return Named(
+        return ByName(
             self._counts["case"],
             keys=places,
             numbers=columns.cases,
@@ -203,7 +203,7 @@ class State:
     @property
     def unpaid(self) -> Sequence[int]:
         """Places of investigations without a budget."""
-        return Rows(self._columns.unpaid_places.__getitem__, self._counts["unpaid"])
+        return RowView(self._columns.unpaid_places.__getitem__, self._counts["unpaid"])
 
     @property
     def verdicts(self) -> Mapping[int, tuple[int, VerdictRecord]]:
@@ -215,12 +215,12 @@ class State:
             return place, self._kept(place, VerdictRecord)
 
         numbers = columns.verdicts
-        return Named(self._counts["verdict"], keys=columns.verdict_cases, numbers=numbers, make=make)
+        return ByName(self._counts["verdict"], keys=columns.verdict_cases, numbers=numbers, make=make)
 
     @property
     def certified(self) -> Sequence[int]:
         """Places of certified verdicts."""
-        return Rows(self._columns.certified_places.__getitem__, self._counts["certified"])
+        return RowView(self._columns.certified_places.__getitem__, self._counts["certified"])
 
     @property
     def leaves(self) -> merkle.Leaves:

@@ -168,7 +168,8 @@ class Home:
     @cached_property
     def custody(self) -> Custody:
         """The code key, checked against the registry's commitment."""
-        return Custody.of_setup(self._read_key(), self.registry.known().ledger.setup)
+        setup = self.registry.known().ledger.setup
+        return Custody.of_setup(self._read_key(), setup)
 
     def code(self, carrier: str) -> Code:
         """The code of a carrier, with the rows of everybody who is enrolled."""

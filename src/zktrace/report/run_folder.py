@@ -35,7 +35,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Epoch:
+class EpochLine:
     """An epoch of the pre-training."""
 
     number: int  # from 1
@@ -51,7 +51,7 @@ class TrainingReport:
     spec: Mapping[str, Any]
     result: Mapping[str, Any]  # empty: the run has not ended
     rounds: tuple[Round, ...]
-    epochs: tuple[Epoch, ...] = ()
+    epochs: tuple[EpochLine, ...] = ()
     agreement: tuple[tuple[float, ...], ...] = ()  # stations x codewords
     stations: tuple[str, ...] = ()
 
@@ -156,14 +156,14 @@ def _round(line: Mapping[str, Any], source: str) -> Round:
         raise MalformedFile(f"{source}: not a round of a federation") from error
 
 
-def _epochs(path: Path) -> tuple[Epoch, ...]:
+def _epochs(path: Path) -> tuple[EpochLine, ...]:
     """Pre-training keeps its reports in its checkpoint."""
     if not path.exists():
         return ()
     try:
         reports = load_checkpoint(path, kind="pre-training").facts["reports"]
         return tuple(
-            Epoch(
+            EpochLine(
                 number=int(each["epoch"]),
                 loss=finite(each.get("loss")),
                 accuracy=finite(each.get("accuracy")),

@@ -8,7 +8,7 @@ import pytest
 from learning.data import reference
 from zktrace.errors import InputError
 from zktrace.learning.data.gnss import A, B, GnssConfig, Receiver, ReceiverShift, Simulator, config_named
-from zktrace.learning.data.gnss.draws import Columns
+from zktrace.learning.data.gnss.draws import DrawColumns
 from zktrace.learning.data.gnss.front_end import FrontEnds, response
 from zktrace.learning.data.gnss.render import render
 from zktrace.learning.data.gnss.scene import PATHS, Scene, element_pattern
@@ -20,7 +20,7 @@ STATION = Receiver.draw(7, 3, GnssConfig())
 
 def scene(count: int, multipath=B, seed: int = 0) -> Scene:  # noqa: ANN001
     uniforms = np.random.default_rng(seed).random((count, Scene.UNIFORMS))
-    return Scene.draw(Columns(uniforms), multipath, np.full((count, 2), np.nan))
+    return Scene.draw(DrawColumns(uniforms), multipath, np.full((count, 2), np.nan))
 
 
 def test_render_equals_the_plain_loops() -> None:
@@ -127,7 +127,7 @@ def test_the_whole_chain_equals_the_plain_one() -> None:
     from zktrace.learning.data.streams import numbered, stream_key
 
     stream = numbered(stream_key(11, "gnss", "sample"), 5)
-    columns = Columns(stream.random(1 + Scene.UNIFORMS)[None])
+    columns = DrawColumns(stream.random(1 + Scene.UNIFORMS)[None])
     columns.one()
     noise = stream.standard_normal(2 * 4 * KEPT, dtype=np.float32).view(np.complex64).reshape(4, KEPT)
     assert station.site is not None

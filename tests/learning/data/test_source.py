@@ -13,7 +13,7 @@ from zktrace.learning.data import (
     GnssSource,
     GnssSpec,
     HeldSource,
-    Plan,
+    SplitPlan,
     load_gnss,
     make_plan,
     source_of,
@@ -39,7 +39,7 @@ def own(*, split: bool = False) -> Dataset:
     )
 
 
-def alike(first: Plan, second: Plan) -> bool:
+def alike(first: SplitPlan, second: SplitPlan) -> bool:
     return np.array_equal(first.station_of, second.station_of) and all(
         np.array_equal(part, second.split.parts()[name]) for name, part in first.split.parts().items()
     )

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
-from zktrace.learning.data.gnss.draws import Columns, exponential, laplace, poisson
+from zktrace.learning.data.gnss.draws import DrawColumns, exponential, laplace, poisson
 from zktrace.learning.data.gnss.modulated import GMSK, Modulated, root_raised_cosine
 from zktrace.learning.data.gnss.pulsed import CHIRP, NOISE, TONE, Pulsed
 from zktrace.learning.data.gnss.simulator import CLASS_NAMES, WAVEFORMS
@@ -17,7 +17,7 @@ MANY = 3000
 
 def drawn(kind: type[Waveform], count: int, seed: int = 1):  # noqa: ANN201
     rng = np.random.default_rng(seed)
-    columns = Columns(rng.random((count, kind.uniforms)))
+    columns = DrawColumns(rng.random((count, kind.uniforms)))
     made = kind.draw(columns)
     assert columns.used <= kind.uniforms
     return made, rng.standard_normal((count, kind.normals)).astype(np.float32)
@@ -212,7 +212,7 @@ def test_noise_has_its_density() -> None:
     assert made.bandwidth[made.bands == 4].max() <= 30
     assert within(made.level_db, -6, 0)
     assert set(np.unique(made.order)) == set(range(2, 9))
-    one = made.draw(Columns(np.tile(np.random.default_rng(3).random((1, Noise.uniforms)), (400, 1))))
+    one = made.draw(DrawColumns(np.tile(np.random.default_rng(3).random((1, Noise.uniforms)), (400, 1))))
     normals = np.random.default_rng(4).standard_normal((400, Noise.normals)).astype(np.float32)
     density = one.density()[0]
     heard = np.mean(np.abs(np.fft.fft(one.signal(normals))) ** 2, axis=0)
@@ -230,6 +230,8 @@ def test_laws_made_from_uniforms() -> None:
         count = poisson(u, np.full(len(u), mean), 23)
         assert count.mean() == pytest.approx(mean, abs=0.05)
         assert count.var() == pytest.approx(mean, rel=0.03)
-    assert Columns(np.random.default_rng(1).random((100_000, 2))).normal().std() == pytest.approx(1, abs=0.02)
+    assert DrawColumns(np.random.default_rng(1).random((100_000, 2))).normal().std() == pytest.approx(
+        1, abs=0.02
+    )
     with pytest.raises(InputError, match="columns asked of"):
-        Columns(np.zeros((3, 2))).many(3)
+        DrawColumns(np.zeros((3, 2))).many(3)

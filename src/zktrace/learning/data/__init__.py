@@ -11,7 +11,7 @@ from zktrace.learning.data.counts import IMBALANCE, class_counts
 from zktrace.learning.data.dataset import Dataset, Normalisation
 from zktrace.learning.data.episodes import StationReport, episode_report
 from zktrace.learning.data.gnss_dataset import GnssSpec, load_gnss
-from zktrace.learning.data.partition import Plan, make_plan
+from zktrace.learning.data.partition import SplitPlan, make_plan
 from zktrace.learning.data.recordings import load_recordings
 from zktrace.learning.data.source import Cifar10Source, DataSource, GnssSource, HeldSource, source_of
 from zktrace.learning.data.splits import Split, split_samples
@@ -25,8 +25,8 @@ __all__ = [
     "GnssSpec",
     "HeldSource",
     "Normalisation",
-    "Plan",
     "Split",
+    "SplitPlan",
     "StationReport",
     "class_counts",
     "episode_report",

@@ -20,7 +20,7 @@ from zktrace.learning.data.counts import IMBALANCE, class_counts, shuffled_label
 from zktrace.learning.data.dataset import Dataset
 from zktrace.learning.data.gnss.settings import DEFAULT, GnssConfig
 from zktrace.learning.data.gnss.simulator import CLASS_NAMES, Progress, Simulator
-from zktrace.learning.data.partition import Plan, make_plan
+from zktrace.learning.data.partition import SplitPlan, make_plan
 
 NOTE: Final = "simulated CRPA interference"
 _MOST_WORKERS: Final = 8
@@ -46,7 +46,7 @@ class GnssSpec:
         counts = class_counts(self.total, classes=len(CLASS_NAMES), imbalance=self.imbalance)
         return shuffled_labels(counts, seed=self.seed)
 
-    def plan(self) -> Plan:
+    def plan(self) -> SplitPlan:
         """Split and partition, without making a sample."""
         return make_plan(
             self.labels(),
@@ -68,7 +68,7 @@ def load_gnss(
     cache: Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Dataset, Plan]:
+) -> tuple[Dataset, SplitPlan]:
     """The simulated benchmark and its plan. Without a cache folder everything is made in memory."""
     labels, plan, simulator = spec.labels(), spec.plan(), spec.simulator()
     threads = default_workers() if workers is None else workers

@@ -26,7 +26,7 @@ MOST_STATIONS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class SplitPlan:
     """A split, and a station for every sample."""
 
     split: Split
@@ -85,7 +85,7 @@ def make_plan(
     seed: int,
     split: Split | None = None,
     minimum: int = 1,
-) -> Plan:
+) -> SplitPlan:
     """The federation of a seed: an 80/10/10 split unless one is given, and a Dirichlet(alpha) partition."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         raise InputError(f"labels {labels.min()}..{labels.max()} of {classes} classes")
@@ -110,4 +110,4 @@ def make_plan(
     station_of[split.train] = train
     for part in (split.validation, split.test):
         station_of[part] = deal(labels[part], shares, rng)
-    return Plan(split=split, stations=stations, station_of=station_of, shares=shares, draws=draws)
+    return SplitPlan(split=split, stations=stations, station_of=station_of, shares=shares, draws=draws)

@@ -19,7 +19,7 @@ from zktrace.learning.data.cifar10 import load_cifar10
 from zktrace.learning.data.dataset import Dataset
 from zktrace.learning.data.gnss.settings import config_named
 from zktrace.learning.data.gnss_dataset import GnssSpec, load_gnss
-from zktrace.learning.data.partition import Plan, make_plan
+from zktrace.learning.data.partition import SplitPlan, make_plan
 from zktrace.learning.presets import DataConfig
 
 Part: TypeAlias = Literal["train", "validation", "test"]
@@ -33,7 +33,7 @@ class DataSource(ABC):
     stations: int
     alpha: float  # concentration of the Dirichlet partition over labels
 
-    def load(self) -> tuple[Dataset, Plan]:
+    def load(self) -> tuple[Dataset, SplitPlan]:
         """The dataset and who holds what of it. The last one is kept."""
         return _loaded(self)
 
@@ -43,10 +43,10 @@ class DataSource(ABC):
         return dataset.take(plan.split.parts()[part])
 
     @abstractmethod
-    def made(self) -> tuple[Dataset, Plan]:
+    def made(self) -> tuple[Dataset, SplitPlan]:
         """The same, made or read anew."""
 
-    def _planned(self, dataset: Dataset) -> tuple[Dataset, Plan]:
+    def _planned(self, dataset: Dataset) -> tuple[Dataset, SplitPlan]:
         """With the split that the dataset prescribes, or else one by the seed."""
         plan = make_plan(
             dataset.labels,
@@ -60,7 +60,7 @@ class DataSource(ABC):
 
 
 @lru_cache(maxsize=1)
-def _loaded(source: DataSource) -> tuple[Dataset, Plan]:
+def _loaded(source: DataSource) -> tuple[Dataset, SplitPlan]:
     return source.made()
 
 
@@ -74,7 +74,7 @@ class GnssSource(DataSource):
     domain_shift: bool  # a front end of its own for each station
     cache: Path | None = None  # None: in memory
 
-    def made(self) -> tuple[Dataset, Plan]:
+    def made(self) -> tuple[Dataset, SplitPlan]:
         """Simulated, or from the cache."""
         spec = GnssSpec(
             total=self.total,
@@ -93,7 +93,7 @@ class Cifar10Source(DataSource):
 
     folder: Path | None
 
-    def made(self) -> tuple[Dataset, Plan]:
+    def made(self) -> tuple[Dataset, SplitPlan]:
         """Read from the folder."""
         if self.folder is None:
             raise InputError("this preset trains on CIFAR-10: name its folder with --cifar10")
@@ -106,7 +106,7 @@ class HeldSource(DataSource):
 
     dataset: Dataset
 
-    def made(self) -> tuple[Dataset, Plan]:
+    def made(self) -> tuple[Dataset, SplitPlan]:
         """The dataset as it is."""
         return self._planned(self.dataset)
 

@@ -8,7 +8,7 @@ import numpy as np
 from zktrace.learning.arrays import Indices
 from zktrace.learning.configs import EpisodeShape
 from zktrace.learning.data.episodes import StationReport, episode_report
-from zktrace.learning.data.partition import Plan
+from zktrace.learning.data.partition import SplitPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Summary:
 
 
 def summarise(
-    labels: Indices, class_names: Sequence[str], note: str, plan: Plan, shape: EpisodeShape
+    labels: Indices, class_names: Sequence[str], note: str, plan: SplitPlan, shape: EpisodeShape
 ) -> Summary:
     """Count."""
     classes = len(class_names)

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Columns:
+class DrawColumns:
     """Rows of uniforms on [0, 1), consumed from the left."""
 
     def __init__(self, values: Floats) -> None:

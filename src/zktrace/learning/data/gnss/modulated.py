@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.learning.data.gnss.draws import Columns, Floats, Ints
+from zktrace.learning.data.gnss.draws import DrawColumns, Floats, Ints
 from zktrace.learning.data.gnss.timebase import (
     FREQUENCY_MHZ,
     LENGTH,
@@ -92,7 +92,7 @@ class Modulated:
     symbol: Ints  # [n, MOST, SYMBOLS], 0..15
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         carriers = 1 + columns.choice(0.6, 0.25, 0.15)
         alphabet = np.searchsorted([0.4, 0.7, 0.85], columns.many(cls.MOST), side="right")
         rate = 0.5 * np.exp(columns.many(cls.MOST) * np.log(40))

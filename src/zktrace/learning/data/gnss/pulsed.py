@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.learning.data.gnss.draws import Columns, Floats, Ints
+from zktrace.learning.data.gnss.draws import DrawColumns, Floats, Ints
 from zktrace.learning.data.gnss.timebase import (
     FREQUENCY_MHZ,
     LENGTH,
@@ -42,7 +42,7 @@ class Pulsed:
     phase: Floats
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         carrier = columns.choice(0.6, 0.25, 0.15)
         width = columns.log_between(2, 40)
         width = np.where(carrier == TONE, 0, width)

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.learning.data.gnss.draws import Columns, Floats, Ints, exponential, laplace, poisson
+from zktrace.learning.data.gnss.draws import DrawColumns, Floats, Ints, exponential, laplace, poisson
 from zktrace.learning.data.gnss.settings import Multipath
 from zktrace.learning.data.gnss.timebase import NANOSECONDS, Complexes, cis, delays
 
@@ -49,7 +49,7 @@ class Scene:
     UNIFORMS: ClassVar[int] = 8 + 5 * ECHOES  # columns a sample takes
 
     @classmethod
-    def draw(cls, columns: Columns, multipath: Multipath, sites: Floats) -> Self:
+    def draw(cls, columns: DrawColumns, multipath: Multipath, sites: Floats) -> Self:
         """`sites` [n, 2] holds K (dB) and delay spread (ns) of each sample's station, or NaN to draw them."""
         drawn_k = columns.between(*multipath.k_factor_db)
         drawn_spread = columns.between(*multipath.delay_spread_ns)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Images
-from zktrace.learning.data.gnss.draws import Columns, Floats, Ints
+from zktrace.learning.data.gnss.draws import DrawColumns, Floats, Ints
 from zktrace.learning.data.gnss.front_end import FrontEnds
 from zktrace.learning.data.gnss.modulated import Modulated
 from zktrace.learning.data.gnss.pulsed import Pulsed
@@ -188,7 +188,7 @@ class Simulator:
         self, waves: Complexes, common: Floats, noise: Complexes, station: Ints, fixed_jnr: float | None
     ) -> Block:
         ends = self._front_ends
-        columns = Columns(common)
+        columns = DrawColumns(common)
         law = self.config.jnr
         jnr_db = columns.between(law.low_db, law.high_db)
         if fixed_jnr is not None:
@@ -222,4 +222,4 @@ def _waves(waveform: type[Waveform], streams: Sequence[np.random.Generator]) -> 
     for row, stream in enumerate(streams):
         stream.random(out=uniforms[row])
         stream.standard_normal(out=normals[row], dtype=np.float32)
-    return waveform.draw(Columns(uniforms)).signal(normals)
+    return waveform.draw(DrawColumns(uniforms)).signal(normals)

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.learning.data.gnss.draws import Columns, Floats, Ints
+from zktrace.learning.data.gnss.draws import DrawColumns, Floats, Ints
 from zktrace.learning.data.gnss.timebase import (
     FREQUENCY_MHZ,
     LENGTH,
@@ -34,7 +34,7 @@ class Waveform(Protocol):
     normals: ClassVar[int]
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         """The parameters of a batch, from `uniforms` columns."""
         ...
 
@@ -87,7 +87,7 @@ class Chirp:
     phase: Floats
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         shape = columns.choice(0.35, 0.15, 0.15, 0.15, 0.12, 0.08)
         bandwidth = columns.between(5, 90)
         speed = columns.choice(0.40, 0.35, 0.25)
@@ -128,7 +128,7 @@ class FreqHopper:
     phase: Floats  # [n, HOPS]
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         channels, bandwidth = columns.integer(4, 32), columns.between(10, 90)
         return cls(
             channels=channels,
@@ -173,7 +173,7 @@ class Multitone:
     phase: Floats  # [n, MOST]
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         count, bandwidth = columns.integer(2, cls.MOST), columns.between(4, 90)
         offset, even = centre(columns.one(), bandwidth), columns.yes(0.5)
         spread = np.array([0.0, 6.0, 12.0])[columns.choice(1 / 3, 1 / 3, 1 / 3)]
@@ -215,7 +215,7 @@ class Noise:
     level_db: Floats  # [n, MOST]
 
     @classmethod
-    def draw(cls, columns: Columns) -> Self:
+    def draw(cls, columns: DrawColumns) -> Self:
         bands = 1 + columns.choice(0.55, 0.2, 0.15, 0.1)
         width = np.exp(columns.many(cls.MOST) * np.log(60)) / np.sqrt(bands)[:, None]
         return cls(
