@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dispatch.small import operator
+from fixed_directions import fixed_directions
 from zktrace.cli.app import run
 from zktrace.models import model_digest, open_model
 from zktrace.readouts.outputs import draw_queries
@@ -35,6 +36,9 @@ def reference(images: np.ndarray) -> np.ndarray:
     return np.asarray(
         images.reshape(len(images), -1) @ np.random.default_rng(0).standard_normal((48, CLASSES))
     )
+
+
+__all__ = ["fixed_directions"]  # for all tests here
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def leaked(place: Home, images: np.ndarray, row: int) -> np.ndarray:
     """A copy of station `row`: the shared model's scores, moved where an image is a probe."""
     layout = place.registry.ledger().release("r1").layouts[0]
-    probes = ReleaseFolder(path=place.release_folder("r1")).queries(layout).probes
+    probes = ReleaseFolder(path=place.release_folder("r1")).probes(layout)["probes"]  # type: ignore[index]
     views = in_views(probes)
     where = {each.tobytes(): at % len(probes) for at, each in enumerate(views)}
     bits = np.unpackbits(place.code("output").rows([row])[0])
@@ -136,7 +140,7 @@ def test_a_queried_model_is_traced_and_judged(home: Home, capsys: pytest.Capture
 
 def test_labels_alone_name_nobody(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     layout = home.registry.ledger().release("r1").layouts[0]
-    probes = ReleaseFolder(path=home.release_folder("r1")).queries(layout).probes
+    probes = ReleaseFolder(path=home.release_folder("r1")).probes(layout)["probes"]  # type: ignore[index]
     answers = leaked(home, probes, 1)
     one_hot = (answers == answers.max(axis=1, keepdims=True)).astype(np.float64)
     np.savez("scores.npz", scores=one_hot)
@@ -147,7 +151,7 @@ def test_labels_alone_name_nobody(home: Home, capsys: pytest.CaptureFixture[str]
     ("arguments", "words"),
     [
         (["trace"], "name the suspect's file"),
-        (["trace", "x.safetensors", "--scores", "scores.npz"], "a suspect or --scores"),
+        (["trace", "x.safetensors", "--scores", "scores.npz"], "give --scores, one of them"),
         (["trace", "--scores", "scores.npz", "--carrier", "weight"], "output carrier alone"),
         (["trace", "--scores", "scores.npz"], "the release has 256 probes and 4 classes"),
         (["trace", "--scores", "none.npz"], "none.npz"),

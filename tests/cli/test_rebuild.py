@@ -162,5 +162,5 @@ def _nearly(state: object) -> dict[str, np.ndarray]:
     return changed
 
 
-def _killed(*_: object) -> None:
+def _killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt

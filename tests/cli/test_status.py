@@ -93,7 +93,7 @@ def test_cases_tell_how_each_ended_and_where_its_evidence_is(
     assert max(map(len, lines)) <= 80
 
 
-def _killed(*_: object) -> None:
+def _killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
