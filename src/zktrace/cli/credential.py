@@ -1,6 +1,5 @@
 """`zktrace credential`: keys, and proofs of holding them."""
 
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,14 +11,12 @@ from zktrace.cli.enrolment import request
 from zktrace.cli.files import public_key, read_as, secret_key
 from zktrace.cli.options import AllowWeak, Force, Json, Raw, WorkspaceFolder
 from zktrace.cli.output import check_free, emit, say
-from zktrace.errors import InputError, Refused, WeakParameters
+from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
     from zktrace.credentials import ModelBinding, PublicKey, XLPNParams
 
 app = typer.Typer(help="Create credentials; prove and verify that a station holds one.", no_args_is_help=True)
-
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 Model = Annotated[Path | None, typer.Option("--model", help="Bind to this model's complete state.")]
 ComponentFile = Annotated[
@@ -49,27 +46,19 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Create a credential: a secret key (mode 0600) and its public key."""
-    from zktrace.credentials import SecretKey, by_name
-    from zktrace.primitives.files import write_atomic
+    from zktrace.credentials import by_name
+    from zktrace.front.credential import Credential, check_strong
 
-    if not _NAME.fullmatch(name):
-        raise InputError(f"{name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
     chosen = by_name(params)
     check_strong("--params", chosen, allowed=allow_weak_params)
-    secret_path, public_path = folder / f"{name}.key", folder / f"{name}.pub"
+    start = time.perf_counter()
+    made = Credential.new(name, params=chosen, allow_weak_params=allow_weak_params)
+    public = made.public
+    elapsed = time.perf_counter() - start
+    secret_path, public_path = made.files(folder)
     for path in (secret_path, public_path):
         check_free(path, force=force)
-    start = time.perf_counter()
-    key = SecretKey.generate(chosen)
-    public = key.public
-    elapsed = time.perf_counter() - start
-    write_atomic(secret_path, key.to_bytes(), secret=True, replace=force)
-    try:
-        write_atomic(public_path, public.to_bytes(), replace=force)
-    except Refused:
-        if not force:
-            secret_path.unlink(missing_ok=True)
-        raise
+    made.save(folder, replace=force)
     facts = _describe(public) | {
         "ok": True,
         "secret_key": str(secret_path),
@@ -207,6 +196,7 @@ def verify(
     from zktrace.credentials import ModelBinding, Proof
     from zktrace.credentials import verify as check_proof
     from zktrace.credentials.proof import FILE_LIMIT
+    from zktrace.front.credential import check_strong
 
     if radius is not None and model is None:
         raise InputError("--radius belongs to --model")
@@ -261,12 +251,6 @@ def _component_facts(binding: "ModelBinding", public: "PublicKey") -> dict[str, 
 
 
 app.command("request")(request)
-
-
-def check_strong(what: str, params: "XLPNParams", *, allowed: bool) -> None:
-    """Refuse a parameter set that is not strong, unless the option says that it will do."""
-    if params.weakness and not allowed:
-        raise WeakParameters(f"{what}: {params.name} {params.weakness} (--allow-weak-params)")
 
 
 def _warning(params: "XLPNParams") -> str:

@@ -31,11 +31,11 @@ def request(
     The station's secret row comes from the nonce and from a seed that the operator promised before: neither
     side can choose it. Nothing in the request is secret.
     """
+    from zktrace.front.credential import Credential
     from zktrace.primitives.files import write_atomic
-    from zktrace.registry.requests import Request, read_offer
 
     check_free(out, force=force)
-    made = Request.make(secret_key(key), read_offer(offered))
+    made = Credential(name=key.stem, key=secret_key(key)).request(offered)
     write_atomic(out, made.to_bytes() + b"\n", replace=force)
     facts = {
         "ok": True,

@@ -31,8 +31,6 @@ class Credential:
         """A new one. Any other parameter set than the default is weak, and refused unless allowed."""
         chosen = by_name(params) if isinstance(params, str) else params
         check_strong("params", chosen, allowed=allow_weak_params)
-        if not _NAME.fullmatch(name):
-            raise InputError(f"{name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
         return cls(name=name, key=SecretKey.generate(chosen))
 
     @classmethod

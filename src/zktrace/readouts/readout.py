@@ -1,8 +1,9 @@
 """What a carrier of a suspect reads, before anything is known of any row."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from zktrace.errors import InputError
 from zktrace.readouts.directions import Floats
 
 
@@ -34,3 +35,20 @@ class Reading:
     readouts: tuple[Readout, ...]
     further: tuple[Attempt, ...] = ()
     left: tuple[tuple[str, str], ...] = ()  # (carrier, reason)
+
+    def remembered(self) -> "Reading":
+        """The same with every alignment found now, or why it cannot be, so that many may ask."""
+        return replace(self, further=tuple(replace(each, read=_once(each)) for each in self.further))
+
+
+def _once(attempt: Attempt) -> Callable[[], Readout]:
+    try:
+        found = attempt.read()
+    except InputError as error:
+        reason = str(error)
+
+        def refused() -> Readout:
+            raise InputError(reason)
+
+        return refused
+    return lambda: found

@@ -18,7 +18,7 @@ Suspects are files: a study that was stopped goes on with the next of them, and 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from zktrace.learning.cost import accuracy
 from zktrace.learning.evaluation import EpisodeScore
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
-from zktrace.readouts.readout import Attempt, Reading
+from zktrace.readouts.readout import Reading
 from zktrace.studies.ground import CARRIERS, Ground
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.stability import stability
@@ -74,7 +74,7 @@ class _Bench:
     def outcome(self, attacker: str) -> dict[str, Any]:
         suspect = self.suspects.made(attacker)
         members = self.suspects.members(attacker)
-        reading = _remembered(self._read(suspect))
+        reading = self._read(suspect).remembered()
         columns = {name: self._column(reading, carriers, members) for name, carriers in self._columns()}
         after = self._accuracy(suspect)
         found: dict[str, Any] = {
@@ -143,12 +143,3 @@ class _Bench:
             "copy_accuracy": self._accuracy(self.ground.copies[0]).mean,
             "other_accuracy": self._accuracy(self.ground.copies[1]).mean,
         }
-
-
-def _remembered(reading: Reading) -> Reading:
-    """The same with every alignment found once."""
-    further = tuple(
-        Attempt(carrier=each.carrier, alignment=each.alignment, read=cache(each.read))
-        for each in reading.further
-    )
-    return Reading(readouts=reading.readouts, further=further, left=reading.left)

@@ -32,7 +32,7 @@ from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
-from zktrace.readouts.readout import Attempt, Reading, Readout
+from zktrace.readouts.readout import Reading
 from zktrace.readouts.samples import Pool
 from zktrace.registry.custody import IDENTITY_BITS, CodeShape, Custody, default_shape
 from zktrace.registry.records import EnrolmentRecord, ReleaseRecord
@@ -257,7 +257,7 @@ class Desk:
         if name not in self._known:
             with single_threaded():
                 self._known[name] = [
-                    _remembered(OpenRelease.of(self.workspace, each.name).read(suspect, carriers))
+                    OpenRelease.of(self.workspace, each.name).read(suspect, carriers).remembered()
                     for each in self.releases
                 ]
         return self._known[name]
@@ -286,22 +286,3 @@ class Desk:
             )
             for row, key in enumerate(roster)
         )
-
-
-def _remembered(reading: Reading) -> Reading:
-    """The same with every alignment found once."""
-    return replace(reading, further=tuple(replace(each, read=_once(each)) for each in reading.further))
-
-
-def _once(attempt: Attempt) -> Callable[[], Readout]:
-    """What it reads, or why it cannot, found now."""
-    try:
-        found = attempt.read()
-    except InputError as error:
-        reason = str(error)
-
-        def refused() -> Readout:
-            raise InputError(reason)
-
-        return refused
-    return lambda: found
