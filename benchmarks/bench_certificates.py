@@ -24,7 +24,7 @@ def word_of(length: int, colluders: int) -> Coefficients:
 def certificate_rows() -> list[Row]:
     """One certificate at 2048 positions, by both methods, and by mpmath's intervals."""
     coefficients = word_of(2048, 3)
-    request = {"recipients": 10, "budget": 5e-4}
+    request = {"recipients": 10, "level": 5e-4}
     found = smallest_threshold(coefficients, method="chernoff", **request)
     arb = median_ms(lambda: certify(coefficients, found.threshold, method="chernoff", **request))
     tilt = float.fromhex(found.tilt)
@@ -55,19 +55,19 @@ def finite_rows() -> list[Row]:
     for colluders, length, flip in ((2, 512, 0.04), (3, 2048, 0.15)):
         for method in ("tight", "paper"):
             code = TracingCode(design=colluders, length=length, bias_bits=None if method == "paper" else 32)
-            finite_guarantee(code=code, recipients=10, false_accusation=1e-3, flip=flip, method=method)
+            finite_guarantee(code=code, recipients=10, level=1e-3, flip=flip, method=method)
     return [at_most("table of finite guarantees, both methods", time.perf_counter() - start, "s", 5)]
 
 
 def threshold_rows() -> list[Row]:
-    """Thresholds of one recipient's row, N = 10, one tail of a two-tailed budget of 10^-3."""
+    """Thresholds of one recipient's row, N = 10, one tail of a two-tailed level of 10^-3."""
     rows = []
     for length, colluders in ((512, 2), (2048, 3)):
         coefficients = word_of(length, colluders)
         for method in ("exact", "chernoff"):
-            found = smallest_threshold(coefficients, recipients=10, budget=5e-4, method=method)
+            found = smallest_threshold(coefficients, recipients=10, level=5e-4, method=method)
             rows.append(Row(name=f"threshold, n = {length}, {method}", value=float(found.threshold), unit=""))
-        z = candidate_threshold(length=length, recipients=10, budget=1e-3, tails=2)
+        z = candidate_threshold(length=length, recipients=10, level=1e-3, tails=2)
         rows.append(Row(name=f"threshold, n = {length}, the paper's candidate", value=z, unit=""))
     return rows
 

@@ -184,7 +184,7 @@ def threshold(length: int, colluders: int, method: Method) -> str:
     """Of a clean row, as `benchmarks/bench_certificates.py` has it: upwards to a tenth."""
     code = Code(key=CodeKey.generate(entropy=bytes), label="bench", length=length, colluders=colluders)
     own = symmetric(unpack(code.rows([0]), length)[0], code.biases)
-    found = smallest_threshold(own, recipients=10, budget=5e-4, method=method).threshold
+    found = smallest_threshold(own, recipients=10, level=5e-4, method=method).threshold
     return upper_decimal(found, 3 if found < 100 else 4)
 
 
@@ -193,7 +193,7 @@ def thresholds() -> Facts:
     exact = {f"exact_{name}": threshold(*size, "exact") for name, size in sizes.items()}
     chernoff = {f"chernoff_{name}": threshold(*size, "chernoff") for name, size in sizes.items()}
     papers = {
-        f"candidate_{name}": candidate_threshold(length=n, recipients=10, budget=1e-3, tails=2)
+        f"candidate_{name}": candidate_threshold(length=n, recipients=10, level=1e-3, tails=2)
         for name, (n, _) in sizes.items()
     }
     return exact | chernoff | papers

@@ -1,4 +1,4 @@
-"""The four verdicts, their precedence and their budget; stages; the simulated linear channel."""
+"""The four verdicts, their precedence and their level; stages; the simulated linear channel."""
 
 import math
 from fractions import Fraction
@@ -44,20 +44,20 @@ def row(own: Code, i: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize("rule", ["certified", "paper"])
 def test_a_clean_copy_names_its_owner_and_nobody_else(rule: str) -> None:
     own = code(1)
-    decision = adjudicate([reading(own, row(own, 3))], budget=1e-3, rule=rule)
+    decision = adjudicate([reading(own, row(own, 3))], level=1e-3, rule=rule)
     assert decision.verdict == Verdict.ATTRIBUTE == "certified-attribute"
     assert [each.recipient for each in decision.named] == [3]
     assert decision.named[0].score > decision.named[0].threshold
     certificate = decision.named[0].certificate
     assert certificate is not None
-    assert certificate.budget == Fraction(1, 2000)
+    assert certificate.level == Fraction(1, 2000)
     check(certificate, reading(own, row(own, 3)).coefficients)
 
 
 @pytest.mark.parametrize("rule", ["certified", "paper"])
 def test_a_negated_copy_is_tampering(rule: str) -> None:
     own = code(1)
-    decision = adjudicate([reading(own, 1 - row(own, 3))], budget=1e-3, rule=rule)
+    decision = adjudicate([reading(own, 1 - row(own, 3))], level=1e-3, rule=rule)
     assert decision.verdict == Verdict.TAMPER
     assert [(each.recipient, each.tail) for each in decision.named] == [(3, "negative")]
     assert decision.named[0].score > 0  # of the reflected score
@@ -67,7 +67,7 @@ def test_a_negated_copy_is_tampering(rule: str) -> None:
 def test_an_unrelated_word_is_no_evidence(rule: str) -> None:
     own = code(2)
     word = np.random.default_rng(0).integers(0, 2, 512)
-    decision = adjudicate([reading(own, word)], budget=1e-3, rule=rule)
+    decision = adjudicate([reading(own, word)], level=1e-3, rule=rule)
     assert (decision.verdict, decision.named) == (Verdict.NOTHING, ())
     assert len(decision.certificates) == 2
 
@@ -77,19 +77,19 @@ def test_positive_decisions_take_precedence_over_stronger_negative_ones() -> Non
     positive = row(own, 3).copy()
     positive[:200] = np.random.default_rng(1).integers(0, 2, 200)
     decision = adjudicate(
-        [reading(own, positive), reading(other, 1 - row(other, 7), carrier="feature")], budget=1e-3
+        [reading(own, positive), reading(other, 1 - row(other, 7), carrier="feature")], level=1e-3
     )
     assert decision.verdict == Verdict.ATTRIBUTE
     assert {each.recipient for each in decision.named} == {3}
     assert len(decision.certificates) == 4
-    assert {certificate.budget for certificate in decision.certificates} == {Fraction(1, 4000)}
+    assert {certificate.level for certificate in decision.certificates} == {Fraction(1, 4000)}
 
 
 def test_all_who_pass_are_named_the_strongest_first() -> None:
     own = code(3)
     strong, weak = row(own, 0), row(own, 1)
     word = np.where(np.random.default_rng(2).random(512) < 0.65, strong, weak)
-    decision = adjudicate([reading(own, word)], budget=1e-3)
+    decision = adjudicate([reading(own, word)], level=1e-3)
     assert [each.recipient for each in decision.named] == [0, 1]
     assert decision.named[0].strength > decision.named[1].strength
 
@@ -99,7 +99,7 @@ def test_the_papers_rule_names_the_largest_alone(flip: int, verdict: Verdict) ->
     """`prop:adjudicate`: "with the largest positive score selected", of negative ones the smallest."""
     own = code(3)
     mixed = np.where(np.random.default_rng(2).random(512) < 0.55, row(own, 0), row(own, 1)) ^ flip
-    decision = adjudicate([reading(own, mixed)], budget=1e-3, rule="paper")
+    decision = adjudicate([reading(own, mixed)], level=1e-3, rule="paper")
     beyond = reading(own, mixed).sums if not flip else -reading(own, mixed).sums
     coefficients = reading(own, mixed).coefficients
     side = coefficients.negated() if flip else coefficients
@@ -114,45 +114,45 @@ def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
     p = own.biases.probabilities()
     word = (p < 0.5).astype(np.int64)  # the rare symbol everywhere: heavy upper tails
     coefficients = symmetric(word, own.biases)
-    z = candidate_threshold(length=512, recipients=N, budget=1e-3, tails=2)
+    z = candidate_threshold(length=512, recipients=N, level=1e-3, tails=2)
     totals = np.zeros(N, dtype=np.int64) + least_sum(coefficients, 0)
     totals[6] = least_sum(coefficients, Fraction(z)) + 1
     made = CarrierScores(carrier="weight", coefficients=coefficients, sums=totals)
-    decision = adjudicate([made], budget=1e-3, rule="paper")
+    decision = adjudicate([made], level=1e-3, rule="paper")
     assert not decision.certificates[0].passes
     assert decision.verdict == Verdict.LEAD
     assert [(each.recipient, each.certificate) for each in decision.leads] == [(6, None)]
     assert decision.named == ()
-    certified = adjudicate([made], budget=1e-3)  # the exact tail certifies even here, below the candidate
+    certified = adjudicate([made], level=1e-3)  # the exact tail certifies even here, below the candidate
     assert certified.certificates[0].threshold < Fraction(z)
     assert certified.verdict == Verdict.ATTRIBUTE
 
 
 def test_the_threshold_itself_does_not_accuse_and_the_next_score_does() -> None:
     coefficients = symmetric(np.random.default_rng(5).integers(0, 2, 512), code(5).biases)
-    certificate = smallest_threshold(coefficients, recipients=N, budget=5e-4)
+    certificate = smallest_threshold(coefficients, recipients=N, level=5e-4)
     at = least_sum(coefficients, certificate.threshold)
     assert coefficients.score(at) == certificate.threshold
     for extra, verdict in ((0, Verdict.NOTHING), (1, Verdict.ATTRIBUTE)):
         totals = np.full(N, least_sum(coefficients, 0))
         totals[4] = at + extra
         made = CarrierScores(carrier="weight", coefficients=coefficients, sums=totals)
-        assert adjudicate([made], budget=1e-3).verdict == verdict
+        assert adjudicate([made], level=1e-3).verdict == verdict
 
 
 def test_an_empty_roster_a_single_recipient_and_no_information_have_answers() -> None:
     own = code(6)
     word = row(own, 0)
-    empty = adjudicate([reading(own, word, count=0)], budget=1e-3)
+    empty = adjudicate([reading(own, word, count=0)], level=1e-3)
     assert (empty.verdict, empty.recipients, empty.certificates) == (Verdict.NOTHING, 0, ())
-    alone = adjudicate([reading(own, word, count=1)], budget=1e-3)
+    alone = adjudicate([reading(own, word, count=1)], level=1e-3)
     assert [each.recipient for each in alone.named] == [0]
     for values in (np.zeros(512), np.full(512, 3.5)):
         coefficients = soft(values, own.biases)
         made = CarrierScores(
             carrier="weight", coefficients=coefficients, sums=sums(own.rows(range(N)), coefficients)
         )
-        assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
+        assert adjudicate([made], level=1e-3).verdict == Verdict.NOTHING
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -174,23 +174,23 @@ def test_impossible_investigations_are_errors() -> None:
     shorter = reading(own, row(own, 0), count=3, carrier="feature")
     for readings in ([], [one, one], [one, shorter]):
         with pytest.raises(InputError):
-            adjudicate(readings, budget=1e-3)
-    for budget in (0, 1, -1e-3, 1.5, float("nan")):
+            adjudicate(readings, level=1e-3)
+    for level in (0, 1, -1e-3, 1.5, float("nan")):
         with pytest.raises(InputError):
-            adjudicate([one], budget=budget)
+            adjudicate([one], level=level)
         with pytest.raises(InputError):
-            investigate([], budget=budget)
+            investigate([], level=level)
     with pytest.raises(InputError, match="unknown rule"):
-        adjudicate([one], budget=1e-3, rule="generous")  # type: ignore[arg-type]
+        adjudicate([one], level=1e-3, rule="generous")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="stages"):
-        investigate([], budget=1e-3, max_stages=0)
+        investigate([], level=1e-3, max_stages=0)
 
 
 # --- soundness of the decision as a whole ------------------------------------------------------------
 
 
-def test_innocents_are_named_no_more_often_than_the_budget_allows() -> None:
-    """A budget of 0.2 over two tails and two carriers, rosters of innocents only, 2,000 investigations."""
+def test_innocents_are_named_no_more_often_than_the_level_allows() -> None:
+    """A level of 0.2 over two tails and two carriers, rosters of innocents only, 2,000 investigations."""
     random = np.random.default_rng(8)
     own, other = code(8, length=64), code(9, length=64, label="feature")
     codes = (own, other)
@@ -203,7 +203,7 @@ def test_innocents_are_named_no_more_often_than_the_budget_allows() -> None:
     ]
     totals = [sums(rows, c).reshape(trials, 4) for rows, c in zip(drawn, coefficients, strict=True)]
     certificates = [
-        smallest_threshold(side, recipients=4, budget=Fraction(1, 20))
+        smallest_threshold(side, recipients=4, level=Fraction(1, 20))
         for c in coefficients
         for side in (c, c.negated())
     ]
@@ -216,12 +216,12 @@ def test_innocents_are_named_no_more_often_than_the_budget_allows() -> None:
             hit |= max(scores) > up.threshold or -min(scores) > down.threshold
         wrong += hit
     assert wrong <= stats.binom.ppf(0.999, trials, 0.2)
-    assert wrong > 0.3 * 0.2 * trials  # and the budget is really used
+    assert wrong > 0.3 * 0.2 * trials  # and the level is really used
     made = [
         CarrierScores(carrier=str(i), coefficients=c, sums=total[0])
         for i, (c, total) in enumerate(zip(coefficients, totals, strict=True))
     ]
-    thresholds = [each.threshold for each in adjudicate(made, budget=Fraction(1, 5)).certificates]
+    thresholds = [each.threshold for each in adjudicate(made, level=Fraction(1, 5)).certificates]
     assert thresholds == [each.threshold for each in certificates]
 
 
@@ -244,7 +244,7 @@ def traced(own: Code, values: NDArray[np.float64]) -> Staged:
     evidence = Source(
         carrier="weight", values=values, biases=own.biases, sums=score, rows=lambda named: rows[list(named)]
     )
-    return investigate([evidence], budget=1e-3)
+    return investigate([evidence], level=1e-3)
 
 
 @pytest.mark.parametrize(("size", "some", "everybody"), [(5, 0.99, 0.95), (8, 0.99, 0.0)])
@@ -270,7 +270,7 @@ def test_the_papers_hard_rule_on_the_same_channel_for_comparison() -> None:
     named = 0
     for _ in range(200):
         own, _, values = trial(random, 8)
-        decision = adjudicate([reading(own, (values > 0).astype(np.int64))], budget=1e-3, rule="paper")
+        decision = adjudicate([reading(own, (values > 0).astype(np.int64))], level=1e-3, rule="paper")
         named += decision.verdict == Verdict.ATTRIBUTE
     assert named <= 0.12 * 200
 
@@ -281,8 +281,8 @@ def test_stages_name_more_than_one_stage_and_spend_half_each_time() -> None:
     for _ in range(30):
         own, coalition, values = trial(random, 8)
         investigation = traced(own, values)
-        budgets = [stage.budget for stage in investigation.stages]
-        assert budgets == [Fraction(1, 1000) / 2 ** (i + 1) for i in range(len(budgets))]
+        levels = [stage.level for stage in investigation.stages]
+        assert levels == [Fraction(1, 1000) / 2 ** (i + 1) for i in range(len(levels))]
         first = {each.recipient for each in investigation.stages[0].named}
         named = {each.recipient for each in investigation.named}
         assert first <= named <= coalition
@@ -304,7 +304,7 @@ def test_whoever_is_named_is_named_by_the_row_itself() -> None:
         rows=lambda named: rows[list(named)],
     )
     with pytest.raises(InputError, match="not that of its row"):
-        investigate([evidence], budget=1e-3)
+        investigate([evidence], level=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_unsigned_sums_mean_what_signed_ones_mean() -> None:
     totals = sums(own.rows(range(N)), coefficients)
     for dtype in (np.int64, np.uint32, np.uint64):
         made = CarrierScores(carrier="weight", coefficients=coefficients, sums=totals.astype(dtype))
-        assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
+        assert adjudicate([made], level=1e-3).verdict == Verdict.NOTHING
 
 
 def test_the_certificates_of_every_stage_can_be_checked_again() -> None:
@@ -345,10 +345,10 @@ def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:
     made = CarrierScores(
         carrier="weight", coefficients=coefficients, sums=sums(own.rows(range(N)), coefficients)
     )
-    assert adjudicate([made], budget=1e-3).verdict == Verdict.NOTHING
+    assert adjudicate([made], level=1e-3).verdict == Verdict.NOTHING
 
 
-def test_a_faint_carrier_has_eight_parts_of_the_budget_where_others_have_one() -> None:
+def test_a_faint_carrier_has_eight_parts_of_the_level_where_others_have_one() -> None:
     every = [1, 1, 8]
     assert [carrier_share(each, every, "certified") for each in every] == [
         Fraction(1, 10),

@@ -20,18 +20,18 @@ from zktrace.certificates.lengths import (
 from zktrace.codes import cutoff
 from zktrace.errors import InputError
 
-TEN = {"recipients": 10, "false_accusation": 1e-3}
+TEN = {"recipients": 10, "level": 1e-3}
 
 
 def test_candidate_thresholds_the_paper_prints() -> None:
-    assert f"{candidate_threshold(length=512, recipients=10, budget=1e-3):.1f}" == "97.1"
-    two_tails = candidate_threshold(length=2048, recipients=10, budget=1e-3, tails=2)
+    assert f"{candidate_threshold(length=512, recipients=10, level=1e-3):.1f}" == "97.1"
+    two_tails = candidate_threshold(length=2048, recipients=10, level=1e-3, tails=2)
     assert f"{two_tails:.1f}" == "201.4"
 
 
 def test_a_second_carrier_costs_as_much_as_twice_the_recipients() -> None:
-    one = candidate_threshold(length=2048, recipients=20, budget=1e-3, tails=2)
-    assert one == candidate_threshold(length=2048, recipients=10, budget=1e-3, tails=2, carriers=2)
+    one = candidate_threshold(length=2048, recipients=20, level=1e-3, tails=2)
+    assert one == candidate_threshold(length=2048, recipients=10, level=1e-3, tails=2, carriers=2)
 
 
 @pytest.mark.parametrize("design", [2, 3, 10])
@@ -57,8 +57,8 @@ def test_both_deployed_lengths_exceed_the_planning_rule() -> None:
 
 
 @given(st.integers(1, 20), st.floats(0, 0.45), st.integers(1, 10**6), st.floats(1e-12, 0.5))
-def test_length_and_index_are_inverse(design: int, flip: float, recipients: int, budget: float) -> None:
-    options = {"recipients": recipients, "false_accusation": budget, "flip": flip}
+def test_length_and_index_are_inverse(design: int, flip: float, recipients: int, level: float) -> None:
+    options = {"recipients": recipients, "level": level, "flip": flip}
     length = design_length(design=design, **options)
     assert planning_index(length=length, **options) >= design - 1e-9
     if length > 1:
@@ -69,15 +69,15 @@ def test_bernstein_threshold_solves_its_equation() -> None:
     z = bernstein_threshold(design=2, length=512, **TEN)
     b = mpmath.sqrt(599)
     assert float(z**2 / (1024 + 2 * b * z / 3)) == pytest.approx(math.log(1e4), rel=1e-14)
-    assert z > candidate_threshold(length=512, recipients=10, budget=1e-3)
+    assert z > candidate_threshold(length=512, recipients=10, level=1e-3)
 
 
 @given(st.integers(2, 10), st.integers(1, 5000), st.integers(1, 10**6), st.floats(1e-9, 0.5))
 def test_bernstein_is_always_above_the_candidate(
-    design: int, length: int, recipients: int, budget: float
+    design: int, length: int, recipients: int, level: float
 ) -> None:
-    z = bernstein_threshold(design=design, length=length, recipients=recipients, false_accusation=budget)
-    assert z > candidate_threshold(length=length, recipients=recipients, budget=budget)
+    z = bernstein_threshold(design=design, length=length, recipients=recipients, level=level)
+    assert z > candidate_threshold(length=length, recipients=recipients, level=level)
 
 
 @pytest.mark.parametrize("word", ["rarer symbol", "ones", "coin"])
@@ -88,7 +88,7 @@ def test_innocents_stay_below_the_bernstein_threshold(word: str) -> None:
     y = {"rarer symbol": p <= 0.5, "ones": p > 0, "coin": rng.random(n) < 0.5}[word]
     rows = rng.random((trials, innocents, n)) < p
     scores = (np.where(y, 1, -1) * (rows - p) / np.sqrt(p * (1 - p))).sum(axis=2)
-    z = bernstein_threshold(design=2, length=n, recipients=innocents, false_accusation=0.2)
+    z = bernstein_threshold(design=2, length=n, recipients=innocents, level=0.2)
     assert (scores.max(axis=1) > z).mean() <= 0.2
 
 
@@ -100,12 +100,12 @@ def test_innocents_stay_below_the_bernstein_threshold(word: str) -> None:
         lambda: design_length(design=0, **TEN),
         lambda: design_length(design=2, flip=0.5, **TEN),
         lambda: design_length(design=2, flip=-0.1, **TEN),
-        lambda: design_length(design=2, recipients=0, false_accusation=1e-3),
-        lambda: design_length(design=2, recipients=10, false_accusation=0),
+        lambda: design_length(design=2, recipients=0, level=1e-3),
+        lambda: design_length(design=2, recipients=10, level=0),
         lambda: planning_index(length=0, **TEN),
-        lambda: candidate_threshold(length=512, recipients=10, budget=1),
-        lambda: candidate_threshold(length=512, recipients=10, budget=0.1, tails=3),
-        lambda: candidate_threshold(length=512, recipients=10, budget=0.1, carriers=0),
+        lambda: candidate_threshold(length=512, recipients=10, level=1),
+        lambda: candidate_threshold(length=512, recipients=10, level=0.1, tails=3),
+        lambda: candidate_threshold(length=512, recipients=10, level=0.1, carriers=0),
         lambda: bernstein_threshold(design=2, length=-1, **TEN),
     ],
 )

@@ -46,7 +46,7 @@ def stored(code: TracingCode, bits: int | None = 32) -> TracingCode:
 
 
 def guarantee(code: TracingCode, flip: float | Fraction, **options: Any) -> FiniteGuarantee:
-    return finite_guarantee(code=code, recipients=10, false_accusation=1e-3, flip=flip, **options)
+    return finite_guarantee(code=code, recipients=10, level=1e-3, flip=flip, **options)
 
 
 # ── the table ──
@@ -99,7 +99,7 @@ def test_storing_biases_costs_less_than_a_ten_thousandth(row: Row, method: Metho
 
 def test_a_guarantee_can_be_checked_from_its_own_fields() -> None:
     found = guarantee(stored(WEIGHT), 0.04)
-    again = threshold_at(found.a, code=found.code, recipients=10, false_accusation=found.false_accusation)
+    again = threshold_at(found.a, code=found.code, recipients=10, level=found.level)
     assert again.value == found.threshold
     for size in found.per_size:
         assert size == missed_coalition(
@@ -420,7 +420,7 @@ def test_no_strategy_beats_the_column_bound(strategy: str, size: int, design: in
 def test_coalitions_are_missed_no_more_often_than_the_bound(strategy: str) -> None:
     rng = np.random.default_rng(7)
     code = TracingCode(design=2, length=220)
-    found = finite_guarantee(code=code, recipients=5, false_accusation=0.1, flip=0.02)
+    found = finite_guarantee(code=code, recipients=5, level=0.1, flip=0.02)
     bound, trials = found.per_size[1].bound, 1500
     assert 0.001 < bound < 0.5
     p = draw_biases(rng, (trials, 1, code.length), 2)
@@ -431,11 +431,11 @@ def test_coalitions_are_missed_no_more_often_than_the_bound(strategy: str) -> No
     assert missed <= bound + 4 * math.sqrt(bound / trials)
 
 
-def test_innocents_are_accused_no_more_often_than_the_budget() -> None:
+def test_innocents_are_accused_no_more_often_than_the_level() -> None:
     """Even by a word that is chosen from the biases themselves: always the rarer symbol."""
     rng = np.random.default_rng(3)
     code, trials, innocents = TracingCode(design=2, length=60), 1500, 8
-    found = soundness_threshold(code=code, recipients=innocents, false_accusation=0.3)
+    found = soundness_threshold(code=code, recipients=innocents, level=0.3)
     p = draw_biases(rng, (trials, 1, code.length), 2)
     rows = rng.random((trials, innocents, code.length)) < p
     scores = (np.where(p <= 0.5, 1, -1) * (rows - p) / np.sqrt(p * (1 - p))).sum(axis=2)
@@ -450,8 +450,8 @@ def test_innocents_are_accused_no_more_often_than_the_budget() -> None:
 @settings(max_examples=15)
 @given(st.floats(0.01, 0.6))
 def test_every_a_gives_a_threshold_above_the_best(a: float) -> None:
-    best = soundness_threshold(code=WEIGHT, recipients=10, false_accusation=1e-3)
-    assert threshold_at(a, code=WEIGHT, recipients=10, false_accusation=1e-3).value >= best.value * (1 - 1e-9)
+    best = soundness_threshold(code=WEIGHT, recipients=10, level=1e-3)
+    assert threshold_at(a, code=WEIGHT, recipients=10, level=1e-3).value >= best.value * (1 - 1e-9)
 
 
 @settings(max_examples=15)
@@ -463,22 +463,22 @@ def test_every_t_gives_a_bound_above_the_best(t: float) -> None:
 
 
 def test_the_search_agrees_with_what_is_certified() -> None:
-    a, searched = search_threshold(code=WEIGHT, recipients=10, false_accusation=Fraction(1, 1000))
+    a, searched = search_threshold(code=WEIGHT, recipients=10, level=Fraction(1, 1000))
     assert searched == pytest.approx(109.47990101333, abs=1e-9)
-    assert threshold_at(a, code=WEIGHT, recipients=10, false_accusation=1e-3).value == pytest.approx(searched)
+    assert threshold_at(a, code=WEIGHT, recipients=10, level=1e-3).value == pytest.approx(searched)
 
 
 def test_the_threshold_satisfies_the_inequality_it_solves() -> None:
-    found = soundness_threshold(code=WEIGHT, recipients=10, false_accusation=1e-3)
+    found = soundness_threshold(code=WEIGHT, recipients=10, level=1e-3)
     with precision():
         mean = innocent_mean(found.a, code=WEIGHT)
         exponent = -dyadic(found.a) * dyadic(found.value) + 512 * mean.log()
         assert upper_float(10 * exponent.exp()) <= 1e-3 * (1 + 1e-14)
 
 
-def test_more_recipients_and_smaller_budgets_need_higher_thresholds() -> None:
-    def threshold(recipients: int, budget: float) -> float:
-        return soundness_threshold(code=WEIGHT, recipients=recipients, false_accusation=budget).value
+def test_more_recipients_and_smaller_levels_need_higher_thresholds() -> None:
+    def threshold(recipients: int, level: float) -> float:
+        return soundness_threshold(code=WEIGHT, recipients=recipients, level=level).value
 
     assert threshold(10, 1e-3) < threshold(100, 1e-3) < threshold(100, 1e-6)
     assert threshold(10, 1e-3) == pytest.approx(threshold(100, 1e-2))
@@ -509,16 +509,16 @@ def test_bounds_too_small_for_a_float_keep_their_logarithm() -> None:
     ("change", "message"),
     [
         ({"recipients": 0}, "recipients"),
-        ({"false_accusation": 0}, r"\(0, 1\)"),
-        ({"false_accusation": 1}, r"\(0, 1\)"),
-        ({"false_accusation": math.nan}, "finite"),
+        ({"level": 0}, r"\(0, 1\)"),
+        ({"level": 1}, r"\(0, 1\)"),
+        ({"level": math.nan}, "finite"),
         ({"flip": -0.1}, "flip rate"),
         ({"flip": 0.6}, "flip rate"),
         ({"method": "fast"}, "method"),
     ],
 )
 def test_refused_arguments(change: dict[str, Any], message: str) -> None:
-    arguments = {"code": WEIGHT, "recipients": 10, "false_accusation": 1e-3, "flip": 0.04} | change
+    arguments = {"code": WEIGHT, "recipients": 10, "level": 1e-3, "flip": 0.04} | change
     with pytest.raises(InputError, match=message):
         finite_guarantee(**arguments)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from zktrace.certificates.stability import (
     bad_fraction,
     distilled_flip_bound,
-    flip_budget,
     flip_weights,
     measured_flips,
+    most_flips,
     probe_residuals,
     score_interval,
     set_loss,
@@ -169,9 +169,9 @@ def test_decoded_bits_change_only_where_allowed(seed: int, noise: float, mu: flo
     changed = (before > 0) != (after > 0)
     allowed = measured_flips(margins=before, residuals=residuals)
     assert not (changed & ~allowed).any()
-    budget = flip_budget(margins=before, residuals=residuals, mu=mu)
-    assert changed.sum() <= budget <= 60
-    assert allowed.sum() <= budget
+    most = most_flips(margins=before, residuals=residuals, mu=mu)
+    assert changed.sum() <= most <= 60
+    assert allowed.sum() <= most
 
 
 @given(seeds, st.floats(0.01, 1.5), st.floats(0.05, 2))
@@ -184,11 +184,11 @@ def test_distilled_disagreement_stays_below_its_bound(seed: int, noise: float, m
     assert ((after > 0) != row).mean() <= bound <= 1
 
 
-def test_the_budget_of_a_worked_example() -> None:
+def test_the_most_flips_of_a_worked_example() -> None:
     margins, residuals = np.array([0.5, -2.0, 3.0, 0.0]), np.array([0.1, 2.0, 1.0, 0.0])
     assert small_margins(margins, 1).tolist() == [True, False, False, True]
-    assert flip_budget(margins=margins, residuals=residuals, mu=1) == 4  # 2 + floor(5.01), capped
-    assert flip_budget(margins=margins, residuals=residuals, mu=2) == 3  # 2 + floor(5.01 / 4)
+    assert most_flips(margins=margins, residuals=residuals, mu=1) == 4  # 2 + floor(5.01), capped
+    assert most_flips(margins=margins, residuals=residuals, mu=2) == 3  # 2 + floor(5.01 / 4)
     assert measured_flips(margins=margins, residuals=residuals).tolist() == [False, True, False, True]
     assert bad_fraction(row=np.array([1, 1, 1, 0]), margins=margins, mu=1) == Fraction(3, 4)
     assert distilled_flip_bound(bad=0.25, residuals=residuals, mu=5) == pytest.approx(0.25 + 5.01 / 4 / 25)
@@ -237,7 +237,7 @@ ROW = np.array([0, 1, 1, 0])
         lambda: survival(row=ROW, word=ROW, biases=HALF, threshold=1.0, changed=9),
         lambda: survival(row=ROW, word=ROW, biases=HALF, threshold=1.0, changed=True),
         lambda: small_margins(np.ones(4), 0),
-        lambda: flip_budget(margins=np.ones(4), residuals=np.ones(3), mu=1),
+        lambda: most_flips(margins=np.ones(4), residuals=np.ones(3), mu=1),
         lambda: measured_flips(margins=np.ones(4), residuals=-np.ones(4)),
         lambda: measured_flips(margins=np.full(4, math.inf), residuals=np.ones(4)),
         lambda: bad_fraction(row=ROW, margins=np.ones(3), mu=1),

@@ -60,7 +60,7 @@ def enumerated_tail(coefficients: Coefficients, threshold: Fraction) -> float:
     chances = np.where(rows == 1, p, 1 - p).prod(axis=1)
     return float(
         chances[
-            rows @ coefficients.numerators > InnocentLaw(coefficients=coefficients).level(threshold)
+            rows @ coefficients.numerators > InnocentLaw(coefficients=coefficients).greatest_sum(threshold)
         ].sum()
     )
 
@@ -101,17 +101,17 @@ def test_never_below_the_true_tail(positions: list[tuple[int, int]], z: float) -
             assert upper_float(log_bound) >= math.log(truth) - 1e-9
 
 
-@pytest.mark.parametrize("budget", [0.3, 1e-3, 1e-9, 1e-40])
-def test_the_smallest_threshold_is_the_smallest(budget: float) -> None:
+@pytest.mark.parametrize("level", [0.3, 1e-3, 1e-9, 1e-40])
+def test_the_smallest_threshold_is_the_smallest(level: float) -> None:
     """Against the exact law in rationals: it passes, and one lattice step less would be too much."""
     random = np.random.default_rng(3)
     coefficients = symmetric(random.integers(0, 2, 40), code(40, 2).biases, scale_bits=2)
     law = exact_law(coefficients)
-    certificate = smallest_threshold(coefficients, recipients=7, budget=budget)
+    certificate = smallest_threshold(coefficients, recipients=7, level=level)
     assert certificate.passes
-    assert 7 * exact_tail(coefficients, law, certificate.threshold) <= certificate.budget
+    assert 7 * exact_tail(coefficients, law, certificate.threshold) <= certificate.level
     below = certificate.threshold - Fraction(1, 4)
-    assert 7 * exact_tail(coefficients, law, below) > certificate.budget * Fraction(999_999, 1_000_000)
+    assert 7 * exact_tail(coefficients, law, below) > certificate.level * Fraction(999_999, 1_000_000)
     check(certificate, coefficients)
 
 
@@ -119,10 +119,10 @@ def test_the_smallest_threshold_is_the_smallest(budget: float) -> None:
 def test_a_finer_scale_is_rounded_up_to_a_lattice_and_stays_a_bound(scale_bits: int) -> None:
     random = np.random.default_rng(4)
     word, biases = random.integers(0, 2, 512), code(512, 2).biases
-    coarse = smallest_threshold(symmetric(word, biases), recipients=10, budget=5e-4)
+    coarse = smallest_threshold(symmetric(word, biases), recipients=10, level=5e-4)
     coefficients = symmetric(word, biases, scale_bits=scale_bits)
     law = InnocentLaw(coefficients=coefficients)
-    fine = smallest_threshold(coefficients, recipients=10, budget=5e-4)
+    fine = smallest_threshold(coefficients, recipients=10, level=5e-4)
     tail = convolved(law, float.fromhex(fine.tilt))
     assert (tail.step > 1) == (scale_bits > 9)
     assert float(coarse.threshold) * 0.999 < float(fine.threshold) < float(coarse.threshold) * 1.02
@@ -172,7 +172,7 @@ def test_a_second_implementation_agrees_on_chernoff(length: int) -> None:
         symmetric(random.integers(0, 2, length), biases),
         soft(random.normal(size=length), biases),
     ):
-        certificate = smallest_threshold(coefficients, recipients=10, budget=1e-3, method="chernoff")
+        certificate = smallest_threshold(coefficients, recipients=10, level=1e-3, method="chernoff")
         low, high = chernoff_by_mpmath(coefficients, certificate.threshold, float.fromhex(certificate.tilt))
         assert low <= float(certificate.exponent[1]) + 1e-15 * high
         assert high >= float(certificate.exponent[0]) - 1e-15 * high
@@ -183,10 +183,10 @@ def test_the_order_of_the_thresholds_is_that_of_their_strength() -> None:
     """n = 512, N = 10, two tails of 10^-3: exact < Chernoff, and the paper's candidate is 100.7."""
     word = np.random.default_rng(0).integers(0, 2, 512)
     coefficients = symmetric(word, code(512, 2).biases)
-    exact = smallest_threshold(coefficients, recipients=10, budget=5e-4)
-    chernoff = smallest_threshold(coefficients, recipients=10, budget=5e-4, method="chernoff")
-    candidate = candidate_threshold(length=512, recipients=10, budget=1e-3, tails=2)
-    bernstein = bernstein_threshold(design=2, length=512, recipients=10, false_accusation=5e-4)
+    exact = smallest_threshold(coefficients, recipients=10, level=5e-4)
+    chernoff = smallest_threshold(coefficients, recipients=10, level=5e-4, method="chernoff")
+    candidate = candidate_threshold(length=512, recipients=10, level=1e-3, tails=2)
+    bernstein = bernstein_threshold(design=2, length=512, recipients=10, level=5e-4)
     assert candidate == pytest.approx(100.7, abs=0.05)
     assert 80 < exact.threshold < candidate
     assert exact.threshold < chernoff.threshold < bernstein
@@ -194,21 +194,21 @@ def test_the_order_of_the_thresholds_is_that_of_their_strength() -> None:
 
 @settings(max_examples=25)
 @given(st.integers(1, 10**6), st.floats(1e-12, 0.5), st.sampled_from(["exact", "chernoff"]))
-def test_thresholds_are_monotone_and_idempotent(recipients: int, budget: float, method: str) -> None:
+def test_thresholds_are_monotone_and_idempotent(recipients: int, level: float, method: str) -> None:
     coefficients = symmetric(np.random.default_rng(1).integers(0, 2, 64), code(64, 2).biases)
 
     def at(n: int, eps: float) -> Certificate:
-        return smallest_threshold(coefficients, recipients=n, budget=eps, method=method)
+        return smallest_threshold(coefficients, recipients=n, level=eps, method=method)
 
-    one = at(recipients, budget)
-    assert one == at(recipients, budget)
+    one = at(recipients, level)
+    assert one == at(recipients, level)
     assert one.passes
-    assert at(recipients * 2, budget).threshold >= one.threshold
-    assert at(recipients, budget / 2).threshold >= one.threshold
-    again = certify(coefficients, one.threshold, recipients=recipients, budget=budget, method=method)
+    assert at(recipients * 2, level).threshold >= one.threshold
+    assert at(recipients, level / 2).threshold >= one.threshold
+    again = certify(coefficients, one.threshold, recipients=recipients, level=level, method=method)
     assert again.passes
     lower = one.threshold - Fraction(1, 16)
-    assert not certify(coefficients, lower, recipients=recipients, budget=budget, method=method).passes
+    assert not certify(coefficients, lower, recipients=recipients, level=level, method=method).passes
 
 
 # --- Monte Carlo -------------------------------------------------------------------------------------
@@ -245,13 +245,13 @@ def test_innocents_exceed_no_more_often_than_certified(readout: str, size: int) 
     coefficients = READOUTS[readout](values, own.biases)
     drawn = innocent_sums(coefficients, own.biases.probabilities(), 200_000, seed=size)
     law = InnocentLaw(coefficients=coefficients)
-    for budget in (0.05, 0.005, 0.0005):
+    for level in (0.05, 0.005, 0.0005):
         for method in ("exact", "chernoff"):
-            z = smallest_threshold(coefficients, recipients=1, budget=budget, method=method).threshold
-            hits = int((drawn > law.level(z)).sum())
-            assert not exceeds_interval(hits, len(drawn), budget)
+            z = smallest_threshold(coefficients, recipients=1, level=level, method=method).threshold
+            hits = int((drawn > law.greatest_sum(z)).sum())
+            assert not exceeds_interval(hits, len(drawn), level)
             if method == "exact":  # and it is no looser than its lattice
-                assert hits > 0.8 * stats.binom.ppf(0.001, len(drawn), budget)
+                assert hits > 0.8 * stats.binom.ppf(0.001, len(drawn), level)
 
 
 def test_the_monte_carlo_test_would_notice_a_bias_that_is_off_by_one_percent() -> None:
@@ -261,11 +261,11 @@ def test_the_monte_carlo_test_would_notice_a_bias_that_is_off_by_one_percent() -
     p = own.biases.probabilities()
     wrong = p + 0.01 * np.where(coefficients.numerators > 0, 1 - p, -p)
     law = InnocentLaw(coefficients=coefficients)
-    z = smallest_threshold(coefficients, recipients=1, budget=0.05).threshold
+    z = smallest_threshold(coefficients, recipients=1, level=0.05).threshold
     honest = innocent_sums(coefficients, p, 20_000, seed=3)
     planted = innocent_sums(coefficients, wrong, 20_000, seed=3)
-    assert not exceeds_interval(int((honest > law.level(z)).sum()), 20_000, 0.05)
-    assert exceeds_interval(int((planted > law.level(z)).sum()), 20_000, 0.05)
+    assert not exceeds_interval(int((honest > law.greatest_sum(z)).sum()), 20_000, 0.05)
+    assert exceeds_interval(int((planted > law.greatest_sum(z)).sum()), 20_000, 0.05)
 
 
 # --- records -----------------------------------------------------------------------------------------
@@ -276,11 +276,11 @@ def test_a_certificate_is_checked_again_and_every_lie_is_noticed(method: str) ->
     random = np.random.default_rng(6)
     coefficients = symmetric(random.integers(0, 2, 64), code(64, 2).biases)
     other = symmetric(random.integers(0, 2, 64), code(64, 2).biases)
-    good = smallest_threshold(coefficients, recipients=10, budget=1e-3, method=method)
+    good = smallest_threshold(coefficients, recipients=10, level=1e-3, method=method)
     check(good, coefficients)
     lies = [
         replace(good, recipients=11),
-        replace(good, budget=good.budget / 2),
+        replace(good, level=good.level / 2),
         replace(good, threshold=good.threshold - 1),
         replace(good, exponent=("50", "51")),
         replace(good, required="1"),
@@ -302,7 +302,7 @@ def test_a_certificate_is_checked_again_and_every_lie_is_noticed(method: str) ->
         replace(good, recipients=10.0),
         replace(good, recipients="10"),
         replace(good, recipients=10**2000),
-        replace(good, budget="0.001"),
+        replace(good, level="0.001"),
         replace(good, threshold=float(good.threshold)),
         replace(good, threshold="9"),
         replace(good, threshold=Fraction(10**2000)),
@@ -321,49 +321,49 @@ def test_a_certificate_is_checked_again_and_every_lie_is_noticed(method: str) ->
 def test_no_information_certifies_nothing_and_accuses_nobody() -> None:
     coefficients = quantise(np.zeros(64), code(64, 2).biases)
     for method in ("exact", "chernoff"):
-        certificate = smallest_threshold(coefficients, recipients=10, budget=1e-3, method=method)
+        certificate = smallest_threshold(coefficients, recipients=10, level=1e-3, method=method)
         assert (certificate.threshold, certificate.passes) == (0, True)
         check(certificate, coefficients)
-    assert InnocentLaw(coefficients=coefficients).level(Fraction(0)) == 0
+    assert InnocentLaw(coefficients=coefficients).greatest_sum(Fraction(0)) == 0
 
 
 @pytest.mark.parametrize(
-    ("recipients", "budget"),
+    ("recipients", "level"),
     [(0, 1e-3), (-1, 1e-3), (10, 0), (10, 1), (10, -1), (10, float("nan")), (10, 2.0)],
 )
-def test_impossible_requests_are_errors(recipients: int, budget: float) -> None:
+def test_impossible_requests_are_errors(recipients: int, level: float) -> None:
     coefficients = symmetric(np.zeros(64, dtype=int), code(64, 2).biases)
     with pytest.raises(InputError):
-        smallest_threshold(coefficients, recipients=recipients, budget=budget)
+        smallest_threshold(coefficients, recipients=recipients, level=level)
 
 
 def test_a_float_is_the_number_it_is() -> None:
     """One ulp below the exact threshold is below it: no rounding may lift it back."""
     coefficients = symmetric(np.ones(64, dtype=int), code(64, 2).biases)
-    least = smallest_threshold(coefficients, recipients=1, budget=0.05)
+    least = smallest_threshold(coefficients, recipients=1, level=0.05)
     above, below = float(least.threshold), math.nextafter(float(least.threshold), 0.0)
     while Fraction(above) < least.threshold:
         above = math.nextafter(above, math.inf)
     while Fraction(below) >= least.threshold:
         below = math.nextafter(below, 0.0)
-    assert certify(coefficients, above, recipients=1, budget=0.05).passes
-    assert not certify(coefficients, below, recipients=1, budget=0.05).passes
+    assert certify(coefficients, above, recipients=1, level=0.05).passes
+    assert not certify(coefficients, below, recipients=1, level=0.05).passes
     for wrong in (math.nan, math.inf):
         with pytest.raises(InputError):
-            certify(coefficients, wrong, recipients=1, budget=0.05)
+            certify(coefficients, wrong, recipients=1, level=0.05)
 
 
 def test_thresholds_are_not_negative() -> None:
     coefficients = symmetric(np.ones(64, dtype=int), code(64, 2).biases)
     for method in ("exact", "chernoff"):
-        certificate = smallest_threshold(coefficients, recipients=1, budget=0.9, method=method)
+        certificate = smallest_threshold(coefficients, recipients=1, level=0.9, method=method)
         assert certificate.threshold >= 0
         check(certificate, coefficients)
 
 
 @pytest.mark.parametrize(("length", "colluders"), [(512, 2), (2048, 3)])
-@pytest.mark.parametrize("budget", [5e-4, 1e-9, 1e-15])
-def test_the_bound_is_sharp_where_it_decides(length: int, colluders: int, budget: float) -> None:
+@pytest.mark.parametrize("level", [5e-4, 1e-9, 1e-15])
+def test_the_bound_is_sharp_where_it_decides(length: int, colluders: int, level: float) -> None:
     """Against the whole law, convolved in float64 without a tilt or a window (relative error 1e-12)."""
     own = code(length, colluders)
     coefficients = symmetric(unpack(own.rows([0]), length)[0], own.biases, scale_bits=3)
@@ -374,18 +374,18 @@ def test_the_bound_is_sharp_where_it_decides(length: int, colluders: int, budget
         longer[: len(whole)] = whole * (1 - odds / ONE)
         longer[jump:] += whole * (odds / ONE)
         whole = longer
-    least = smallest_threshold(coefficients, recipients=10, budget=budget)
-    beyond = law.level(least.threshold) + 1 - law.floor
+    least = smallest_threshold(coefficients, recipients=10, level=level)
+    beyond = law.greatest_sum(least.threshold) + 1 - law.floor
     truth = float(whole[beyond:].sum())
     bound = math.exp(-float(least.exponent[0]))
     assert truth * (1 - 1e-9) <= bound <= truth * 1.001
-    assert 10 * whole[beyond - 1 :].sum() > budget * 0.999
+    assert 10 * whole[beyond - 1 :].sum() > level * 0.999
 
 
-def test_a_budget_beyond_the_range_of_the_score_is_met_above_all_scores() -> None:
-    """P[L = max] is above the budget: the threshold is the maximum itself, which nobody exceeds."""
+def test_a_level_beyond_the_range_of_the_score_is_met_above_all_scores() -> None:
+    """P[L = max] is above the level: the threshold is the maximum itself, which nobody exceeds."""
     coefficients = symmetric(np.ones(5, dtype=int), code(5, 2).biases)
-    certificate = smallest_threshold(coefficients, recipients=1, budget=1e-60)
+    certificate = smallest_threshold(coefficients, recipients=1, level=1e-60)
     top = coefficients.score(int(coefficients.numerators.sum()))
     assert certificate.threshold == top
     assert certificate.passes

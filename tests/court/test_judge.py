@@ -386,7 +386,7 @@ def test_a_certificate_is_recomputed(own: Federation, case: Case) -> None:
         {"threshold": honest.threshold / 2},
         {"threshold": case.named[0].score},
         {"recipients": 1},
-        {"budget": honest.budget * 2},
+        {"level": honest.level * 2},
         {"law": "0" * 64},
         {"required": "1.0"},
         {"exponent": ("100.0", "200.0")},
@@ -407,7 +407,7 @@ def test_a_certificate_with_another_tilt_that_holds_is_upheld(own: Federation, c
     from zktrace.certificates.certificate import certify
 
     coefficients = soft(case.evidence.carriers[0].values(), own.code("weight").biases)
-    claimed = certify(coefficients, higher, recipients=6, budget=honest.budget)
+    claimed = certify(coefficients, higher, recipients=6, level=honest.level)
     forged = stage_of(case.evidence, certificates=((carrier, claimed),))
     data, head = relogged(own, case, {}, forged)
     assert judge(data, head=head, policy=EASY).named == ("station-2",)

@@ -57,7 +57,7 @@ def named(place: Home, release: str, state: object) -> set[str]:
         sums=lambda coefficients: sums(rows, coefficients),
         rows=code.rows,
     )
-    found = investigate([evidence], budget=Fraction(1, 1000))
+    found = investigate([evidence], level=Fraction(1, 1000))
     return {ledger.by_row[each.recipient] for each in found.named}
 
 

@@ -82,7 +82,7 @@ def named(state: Any) -> set[int]:
         sums=lambda coefficients: sums(rows, coefficients),
         rows=CODE.rows,
     )
-    return {each.recipient for each in investigate([evidence], budget=Fraction(1, 1000)).named}
+    return {each.recipient for each in investigate([evidence], level=Fraction(1, 1000)).named}
 
 
 def test_a_seed_has_the_outcome_it_always_had() -> None:

@@ -90,7 +90,7 @@ def named(values: Any) -> set[int]:
         sums=lambda coefficients: sums(rows, coefficients),
         rows=CODE.rows,
     )
-    return {each.recipient for each in investigate([evidence], budget=Fraction(1, 1000)).named}
+    return {each.recipient for each in investigate([evidence], level=Fraction(1, 1000)).named}
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_copies_are_traced_alone_and_averaged() -> None:
             sums=lambda coefficients: sums(rows, coefficients),
             rows=code.rows,
         )
-        found = investigate([evidence], budget=Fraction(1, 1000))
+        found = investigate([evidence], level=Fraction(1, 1000))
         return {each.recipient for each in found.named}
 
     assert all(named(i) == {i} for i in (0, 5, 11))

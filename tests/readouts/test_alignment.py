@@ -61,7 +61,7 @@ def named(state: State, depth: int = 18) -> set[int]:
         sums=lambda coefficients: sums(ROWS, coefficients),
         rows=CODE.rows,
     )
-    return {each.recipient for each in investigate([evidence], budget=Fraction(1, 1000)).named}
+    return {each.recipient for each in investigate([evidence], level=Fraction(1, 1000)).named}
 
 
 def rewritten(kind: str, state: State, seed: int = 1) -> State:

@@ -228,8 +228,8 @@ def test_a_tool_that_spends_more_than_the_budget_is_noticed(
 ) -> None:
     real = adjudicate.smallest_threshold
 
-    def generous(*given: Any, recipients: int, budget: Any) -> Any:
-        return real(*given, recipients=1, budget=Fraction(1, 3))
+    def generous(*given: Any, recipients: int, level: Any) -> Any:
+        return real(*given, recipients=1, level=Fraction(1, 3))
 
     trial = small(shared, {"noised": noised}, levels=(Fraction(1, 100),))
     (honest,) = perform(trial, Rows(tmp_path / "honest.jsonl"), work=desks)

@@ -232,8 +232,8 @@ def test_a_tool_that_forgets_how_many_stations_there_are_is_noticed(monkeypatch:
     """The same count, with thresholds that are certified for one station instead of all."""
     real = adjudicate.smallest_threshold
 
-    def forgetful(coefficients: Any, *, recipients: int, budget: Any) -> Any:
-        return real(coefficients, recipients=1, budget=budget)
+    def forgetful(coefficients: Any, *, recipients: int, level: Any) -> Any:
+        return real(coefficients, recipients=1, level=level)
 
     monkeypatch.setattr(adjudicate, "smallest_threshold", forgetful)
     trials, budget = 40, BUDGETS[1]

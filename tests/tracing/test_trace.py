@@ -248,7 +248,7 @@ def test_the_number_beside_a_name_is_what_is_proved() -> None:
     case = federation(stations=8, carriers=("weight", "feature")).trace(
         (1, 3), carriers=("weight", "feature")
     )
-    assert case.named[0].certificate.budget == Fraction(1, 8000)
+    assert case.named[0].certificate.level == Fraction(1, 8000)
     assert stage_bound(case, 1) == Fraction(1, 2000)
     assert stage_bound(case, 2) == Fraction(1, 4000)
     text = explain(case)

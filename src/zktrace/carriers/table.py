@@ -43,7 +43,7 @@ class Carrier:
     writers: Mapping[str, str]  # by profile: the `marking.writer.Writer` of it
     length: int  # n_t of its code unless told otherwise
     colluders: int  # c of its code
-    parts: int = 1  # of a look's budget, beside the parts of the others: a faint carrier has more
+    parts: int = 1  # of a look's share, beside the parts of the others: a faint carrier has more
     alignments: tuple[Alignment, ...] = ()  # how a suspect may be read beside as it is
     trained: bool = True  # whether an informed copy is trained
     setting: str = ""  # of a copy's settings, if one of them says how strongly this carrier is written
@@ -167,7 +167,7 @@ def carrier(name: str) -> Carrier:
 
 
 def parts(name: str) -> int:
-    """A carrier's parts of a look's budget."""
+    """A carrier's parts of a look's share."""
     return carrier(name).parts
 
 

@@ -1,8 +1,8 @@
-"""From scores to one of four verdicts, within a declared budget (`cor:secret-row`, `prop:adjudicate`).
+"""From scores to one of four verdicts, at a declared level (`cor:secret-row`, `prop:adjudicate`).
 
-A budget eps for one investigation is divided over K carriers and two tails: eps/(2K) each in the paper, else
-by the parts that each reading brings. On the positive tail a score says that the readout carries the row; on
-the negative tail, that somebody wrote its opposite.
+The level eps is divided over K carriers and two tails: eps/(2K) each in the paper, else by the parts that
+each reading brings. On the positive tail a score says that the readout carries the row; on the negative tail,
+that somebody wrote its opposite.
 
     certified-attribute     a score above the threshold of a passing certificate, positive tail
     certified-tamper        the same on the negative tail, if no positive one is certified
@@ -23,10 +23,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.certificates.certificate import Budget, Certificate, certify, smallest_threshold
-from zktrace.certificates.intervals import exact
+from zktrace.certificates.certificate import Certificate, certify, smallest_threshold
+from zktrace.certificates.intervals import Number
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
+from zktrace.certificates.level import exact_level
 from zktrace.codes import Coefficients
 from zktrace.errors import InputError
 
@@ -51,7 +52,7 @@ class CarrierScores:
     carrier: str
     coefficients: Coefficients
     sums: NDArray[np.int64]
-    parts: int = 1  # of the budget, beside the parts of the others
+    parts: int = 1  # of the level, beside the parts of the others
 
     def __post_init__(self) -> None:
         given = np.asarray(self.sums)
@@ -90,12 +91,12 @@ class Decision:
     leads: tuple[Exceedance, ...]  # for an investigator's eyes; only if nobody is named
     rule: Rule
     recipients: int
-    budget: Fraction
+    level: Fraction  # of both tails of all carriers together
     certificates: tuple[Certificate, ...]
 
 
 def carrier_share(parts: int, together: Sequence[int], rule: Rule) -> Fraction:
-    """Which part of the budget a carrier may spend, one of those that are read together.
+    """Which part of a level is a carrier's, one of those that are read together.
 
     Equal parts under the paper's rule. Under the certified one a faint carrier has more: what stands in
     weights and features is read far beyond any threshold or not at all, what a student says is faint.
@@ -103,12 +104,10 @@ def carrier_share(parts: int, together: Sequence[int], rule: Rule) -> Fraction:
     return Fraction(1, len(together)) if rule == "paper" else Fraction(parts, sum(together))
 
 
-def adjudicate(readings: Sequence[CarrierScores], *, budget: Budget, rule: Rule = "certified") -> Decision:
+def adjudicate(readings: Sequence[CarrierScores], *, level: Number, rule: Rule = "certified") -> Decision:
     """The verdict on one suspect. An empty roster has nobody to name: no-certified-evidence."""
     recipients = _roster(readings)
-    spent = exact(budget, "the budget")
-    if not 0 < spent < 1:
-        raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
+    eps = exact_level(level)
     if rule not in ("certified", "paper"):
         raise InputError(f"unknown rule {rule!r}: certified or paper")
     found: dict[Tail, list[Exceedance]] = {tail: [] for tail in TAILS}
@@ -117,7 +116,7 @@ def adjudicate(readings: Sequence[CarrierScores], *, budget: Budget, rule: Rule 
     for reading in readings if recipients else ():
         for tail in TAILS:
             side = _side(reading, tail)
-            limits = _thresholds(side, recipients, spent, together=parts, rule=rule)
+            limits = _thresholds(side, recipients, eps, together=parts, rule=rule)
             certificates.append(limits.certificate)
             found[tail] += _exceeding(side, tail, limits)
     verdict, chosen = _precedence(found)
@@ -129,7 +128,7 @@ def adjudicate(readings: Sequence[CarrierScores], *, budget: Budget, rule: Rule 
         leads=ordered if verdict == Verdict.LEAD else (),
         rule=rule,
         recipients=recipients,
-        budget=spent,
+        level=eps,
         certificates=tuple(certificates),
     )
 
@@ -158,20 +157,20 @@ def _side(reading: CarrierScores, tail: Tail) -> CarrierScores:
 
 
 def _thresholds(
-    side: CarrierScores, recipients: int, budget: Fraction, *, together: Sequence[int], rule: Rule
+    side: CarrierScores, recipients: int, level: Fraction, *, together: Sequence[int], rule: Rule
 ) -> _Thresholds:
-    share = budget * carrier_share(side.parts, together, rule) / len(TAILS)
+    own = level * carrier_share(side.parts, together, rule) / len(TAILS)
     length = side.coefficients.biases.length
     z = candidate_threshold(
-        length=length, recipients=recipients, budget=budget, tails=len(TAILS), carriers=len(together)
+        length=length, recipients=recipients, level=level, tails=len(TAILS), carriers=len(together)
     )
     candidate = Fraction(z)
     if rule == "paper":
         certificate = certify(
-            side.coefficients, candidate, recipients=recipients, budget=share, method="chernoff"
+            side.coefficients, candidate, recipients=recipients, level=own, method="chernoff"
         )
     else:
-        certificate = smallest_threshold(side.coefficients, recipients=recipients, budget=share)
+        certificate = smallest_threshold(side.coefficients, recipients=recipients, level=own)
     return _Thresholds(certificate=certificate, candidate=candidate)
 
 
@@ -179,8 +178,10 @@ def _exceeding(side: CarrierScores, tail: Tail, limits: _Thresholds) -> list[Exc
     """Everybody beyond the certified threshold; as leads, those beyond the candidate who are not."""
     law = InnocentLaw(coefficients=side.coefficients)
     sure = limits.certificate.threshold
-    certified = side.sums > law.level(sure) if limits.certificate.passes else np.zeros(len(side.sums), bool)
-    leads = (side.sums > law.level(limits.candidate)) & ~certified
+    certified = (
+        side.sums > law.greatest_sum(sure) if limits.certificate.passes else np.zeros(len(side.sums), bool)
+    )
+    leads = (side.sums > law.greatest_sum(limits.candidate)) & ~certified
     return [
         Exceedance(
             recipient=int(i),

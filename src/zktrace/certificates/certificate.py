@@ -1,6 +1,6 @@
 """A certificate: a threshold, and an evaluated inequality that bounds naming an innocent beyond it.
 
-It claims, under A5(a): the probability that any of N innocent rows has S > threshold is at most `budget`.
+It claims, under A5(a): the probability that any of N innocent rows has S > threshold is at most `level`.
 It holds the few numbers from which `check` evaluates the inequality again on the arrays themselves.
 """
 
@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias, get_args
 
 from flint import arb
 
-from zktrace.certificates.intervals import ball, exact, lower_decimal, upper_decimal, upper_dyadic
+from zktrace.certificates.intervals import Number, ball, lower_decimal, upper_decimal, upper_dyadic
 from zktrace.certificates.law import InnocentLaw
+from zktrace.certificates.level import exact_level
 from zktrace.certificates.tail import chernoff, chernoff_threshold, convolved
 from zktrace.codes import Coefficients
 from zktrace.codes.checks import whole
@@ -21,7 +22,6 @@ from zktrace.errors import InputError, InvalidCertificate
 from zktrace.primitives.precision import precision
 
 Method: TypeAlias = Literal["chernoff", "exact"]
-Budget: TypeAlias = Fraction | float | int
 
 _DIGITS = 25
 _THRESHOLD_BITS = 20  # Chernoff thresholds are multiples of 2^-20
@@ -33,34 +33,34 @@ _TILTS = (1e-10, 1e4)  # of a record, times the largest jump
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """P[some innocent of N has S > threshold] <= budget, if `passes`."""
+    """P[some innocent of N has S > threshold] <= level, if `passes`."""
 
     method: Method
     law: str  # digest of coefficients and biases
     recipients: int  # N
-    budget: Fraction  # of this tail
+    level: Fraction  # of this tail
     threshold: Fraction
     tilt: str  # in units of L, a float in hexadecimal
     exponent: tuple[str, str]  # ends of E in P[S > threshold] <= e^-E, decimals rounded outwards
-    required: str  # ln(N/budget), rounded up
+    required: str  # ln(N/level), rounded up
     passes: bool
 
 
 def smallest_threshold(
-    coefficients: Coefficients, *, recipients: int, budget: Budget, method: Method = "exact"
+    coefficients: Coefficients, *, recipients: int, level: Number, method: Method = "exact"
 ) -> Certificate:
     """The certificate with the least threshold, not below 0, that passes.
 
     For `exact` that is the least on the lattice of the scores; for `chernoff` the least multiple of 2^-20 at
     or above what the numerically best tilt gives.
     """
-    law, spent = _inputs(coefficients, recipients, budget, method)
+    law, eps = _inputs(coefficients, recipients, level, method)
     with precision():
-        return _smallest(law, recipients, spent, method)
+        return _smallest(law, recipients, eps, method)
 
 
-def _smallest(law: InnocentLaw, recipients: int, spent: Fraction, method: Method) -> Certificate:
-    required = _required(recipients, spent)
+def _smallest(law: InnocentLaw, recipients: int, level: Fraction, method: Method) -> Certificate:
+    required = _required(recipients, level)
     threshold, tilt, exponent = Fraction(0), 0.0, arb("inf")  # without jumps S is 0
     if len(law.jumps):
         tilt = law.tilt_for(float(required.mid()))
@@ -72,10 +72,10 @@ def _smallest(law: InnocentLaw, recipients: int, spent: Fraction, method: Method
             step = tail.least_step(-required)
             threshold = law.coefficients.score(law.floor + tail.step * (step - 1))
             exponent = -tail.log_bound(step)
-    if threshold < 0:  # a budget so large that less than the mean would do
+    if threshold < 0:  # a level so large that less than the mean would do
         threshold = Fraction(0)
         exponent = _exponent(law, threshold, tilt, method)
-    return _record(law, threshold, tilt, exponent, recipients=recipients, budget=spent, method=method)
+    return _record(law, threshold, tilt, exponent, recipients=recipients, level=level, method=method)
 
 
 def _grid_above(value: arb) -> Fraction:
@@ -90,22 +90,22 @@ def certify(
     threshold: Fraction,
     *,
     recipients: int,
-    budget: Budget,
+    level: Number,
     method: Method = "exact",
 ) -> Certificate:
     """The certificate for a given threshold, which may or may not pass.
 
     The exact tail passes exactly at and above its smallest threshold.
     """
-    law, spent = _inputs(coefficients, recipients, budget, method)
+    law, eps = _inputs(coefficients, recipients, level, method)
     wanted = _exactly(threshold)
     tilt = 0.0
     with precision():
         if len(law.jumps):
-            best = float(_required(recipients, spent).mid())
+            best = float(_required(recipients, eps).mid())
             tilt = law.tilt_for(best) if method == "exact" else law.tilt_at(wanted)
         exponent = _exponent(law, wanted, tilt, method)
-        return _record(law, wanted, tilt, exponent, recipients=recipients, budget=spent, method=method)
+        return _record(law, wanted, tilt, exponent, recipients=recipients, level=eps, method=method)
 
 
 def tail_bound(coefficients: Coefficients, threshold: Fraction, *, method: Method = "exact") -> arb:
@@ -123,7 +123,7 @@ def check(certificate: Certificate, coefficients: Coefficients) -> None:
     the inequality it names; (3) the inequality holds.
     """
     tilt, claimed = _well_formed(certificate)
-    law, budget = _inputs(coefficients, certificate.recipients, certificate.budget, certificate.method)
+    law, level = _inputs(coefficients, certificate.recipients, certificate.level, certificate.method)
     if law.digest != certificate.law:
         raise InvalidCertificate("the certificate is about other coefficients or biases")
     scaled = tilt * float(law.jumps.max()) if len(law.jumps) else 0.0
@@ -136,7 +136,7 @@ def check(certificate: Certificate, coefficients: Coefficients) -> None:
             tilt,
             _exponent(law, certificate.threshold, tilt, certificate.method),
             recipients=certificate.recipients,
-            budget=budget,
+            level=level,
             method=certificate.method,
         )
     low, high = (Decimal(end) for end in again.exponent)
@@ -153,7 +153,7 @@ def check(certificate: Certificate, coefficients: Coefficients) -> None:
 
 def _well_formed(certificate: Certificate) -> tuple[float, tuple[Decimal, Decimal]]:
     """The tilt and the ends of the exponent, if every field is of its kind and of a sane size."""
-    numbers = (certificate.budget, certificate.threshold)
+    numbers = (certificate.level, certificate.threshold)
     if type(certificate.recipients) is not int or not all(type(number) is Fraction for number in numbers):
         raise InvalidCertificate("the certificate has a number of another kind")
     parts = [part for number in numbers for part in (number.numerator, number.denominator)]
@@ -181,20 +181,17 @@ def _exactly(threshold: Fraction | float) -> Fraction:
 
 
 def _inputs(
-    coefficients: Coefficients, recipients: int, budget: Budget, method: Method
+    coefficients: Coefficients, recipients: int, level: Number, method: Method
 ) -> tuple[InnocentLaw, Fraction]:
     whole(recipients, "the number of recipients", 1, 1 << 62)
     if method not in get_args(Method):
         raise InputError(f"unknown method {method!r}: exact or chernoff")
-    spent = exact(budget, "the budget")
-    if not 0 < spent < 1:
-        raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
-    return InnocentLaw(coefficients=coefficients), spent
+    return InnocentLaw(coefficients=coefficients), exact_level(level)
 
 
-def _required(recipients: int, budget: Fraction) -> arb:
+def _required(recipients: int, level: Fraction) -> arb:
     with precision():
-        return (ball(Fraction(int(recipients))) / ball(budget)).log()
+        return (ball(Fraction(int(recipients))) / ball(level)).log()
 
 
 def _exponent(law: InnocentLaw, threshold: Fraction, tilt: float, method: Method) -> arb:
@@ -204,7 +201,7 @@ def _exponent(law: InnocentLaw, threshold: Fraction, tilt: float, method: Method
     if method == "chernoff":
         return chernoff(law, threshold, tilt)
     tail = convolved(law, tilt)
-    return -tail.log_bound(tail.first_step(law.level(threshold)))
+    return -tail.log_bound(tail.first_step(law.greatest_sum(threshold)))
 
 
 def _record(
@@ -214,10 +211,10 @@ def _record(
     exponent: arb,
     *,
     recipients: int,
-    budget: Fraction,
+    level: Fraction,
     method: Method,
 ) -> Certificate:
-    required = _required(recipients, budget)
+    required = _required(recipients, level)
     certain = bool(exponent > _BEYOND)
     ends = (_NO_TAIL, _NO_TAIL)
     if not certain:
@@ -226,7 +223,7 @@ def _record(
         method=method,
         law=law.digest,
         recipients=recipients,
-        budget=budget,
+        level=level,
         threshold=threshold,
         tilt=tilt.hex(),
         exponent=ends,

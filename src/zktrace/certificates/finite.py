@@ -8,13 +8,8 @@ in float64 (`zktrace.certificates.search`); what is claimed with them is then en
 from dataclasses import dataclass
 from fractions import Fraction
 
-from zktrace.certificates.intervals import (
-    Number,
-    ball,
-    dyadic,
-    exact,
-    upper_float,
-)
+from zktrace.certificates.intervals import Number, ball, dyadic, upper_float
+from zktrace.certificates.level import exact_level
 from zktrace.certificates.moments import (
     Method,
     TracingCode,
@@ -63,7 +58,7 @@ class FiniteGuarantee:
 
     code: TracingCode
     recipients: int  # N
-    false_accusation: Fraction  # eps1
+    level: Fraction  # eps1
     flip: Fraction  # q
     method: Method
     threshold: float  # z: P[some innocent exceeds z] <= eps1
@@ -73,22 +68,22 @@ class FiniteGuarantee:
 
 
 def soundness_threshold(
-    *, code: TracingCode, recipients: int, false_accusation: Number, method: Method = "tight"
+    *, code: TracingCode, recipients: int, level: Number, method: Method = "tight"
 ) -> Threshold:
     """The least z found with N e^(-a z) I(a)^n <= eps1, rounded up (`eq:finite-innoc-mgf`)."""
-    budget = _budget(recipients, false_accusation)
-    a, _ = search_threshold(code=code, recipients=recipients, false_accusation=budget)
-    return threshold_at(a, code=code, recipients=recipients, false_accusation=budget, method=method)
+    eps1 = _checked(recipients, level)
+    a, _ = search_threshold(code=code, recipients=recipients, level=eps1)
+    return threshold_at(a, code=code, recipients=recipients, level=eps1, method=method)
 
 
 def threshold_at(
-    a: float, *, code: TracingCode, recipients: int, false_accusation: Number, method: Method = "tight"
+    a: float, *, code: TracingCode, recipients: int, level: Number, method: Method = "tight"
 ) -> Threshold:
     """The threshold of one given a: (ln(N/eps1) + n ln I(a))/a, rounded up."""
-    budget = _budget(recipients, false_accusation)
+    eps1 = _checked(recipients, level)
     with precision(working_bits(method)):
         exponent = (
-            ball(recipients / budget).log()
+            ball(recipients / eps1).log()
             + code.length * innocent_mean(a, code=code, method=method).upper().log()
         )
         return Threshold(value=upper_float(exponent / dyadic(a)), a=a)
@@ -110,12 +105,12 @@ def missed_coalition(
 
 
 def finite_guarantee(
-    *, code: TracingCode, recipients: int, false_accusation: Number, flip: Number, method: Method = "tight"
+    *, code: TracingCode, recipients: int, level: Number, flip: Number, method: Method = "tight"
 ) -> FiniteGuarantee:
     """Threshold and missed-coalition bound for every coalition of 1..c (`tab:finite-guarantees`)."""
-    budget, rate = _budget(recipients, false_accusation), flip_rate(flip)
-    a, searched = search_threshold(code=code, recipients=recipients, false_accusation=budget)
-    found = threshold_at(a, code=code, recipients=recipients, false_accusation=budget, method=method)
+    eps1, rate = _checked(recipients, level), flip_rate(flip)
+    a, searched = search_threshold(code=code, recipients=recipients, level=eps1)
+    found = threshold_at(a, code=code, recipients=recipients, level=eps1, method=method)
     per_size = []
     for size in range(1, code.design + 1):
         t = search_tilt(size=size, threshold=searched, flip=rate, code=code)
@@ -125,7 +120,7 @@ def finite_guarantee(
     return FiniteGuarantee(
         code=code,
         recipients=recipients,
-        false_accusation=budget,
+        level=eps1,
         flip=rate,
         method=method,
         threshold=found.value,
@@ -135,10 +130,7 @@ def finite_guarantee(
     )
 
 
-def _budget(recipients: int, false_accusation: Number) -> Fraction:
-    budget = exact(false_accusation, "the false-accusation budget")
+def _checked(recipients: int, level: Number) -> Fraction:
     if recipients < 1:
         raise InputError(f"{recipients} recipients")
-    if not 0 < budget < 1:
-        raise InputError(f"the false-accusation budget must lie in (0, 1), not {false_accusation}")
-    return budget
+    return exact_level(level)

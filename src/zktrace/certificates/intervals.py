@@ -1,6 +1,6 @@
 """Interval arithmetic: the only place that calls Arb's integrator or rounds a ball.
 
-Two readings of a float, never mixed: a float that a person wrote (a budget, a rate) means the decimal it
+Two readings of a float, never mixed: a float that a person wrote (a level, a rate) means the decimal it
 prints, so `exact(0.04)` is 1/25; a float that a computation produced is the dyadic number it is.
 """
 

@@ -60,8 +60,8 @@ class InnocentLaw:
         """The (real) value of L at which S would be `score`."""
         return (Fraction(score) * self.coefficients.denominator + self.coefficients.offset) / ONE
 
-    def level(self, score: Fraction) -> int:
-        """The integer K for which S > score means L > K."""
+    def greatest_sum(self, score: Fraction) -> int:
+        """The greatest whole K at which S is at most `score`: S > score means L > K."""
         return math.floor(self.sum_at(score))
 
     @cached_property

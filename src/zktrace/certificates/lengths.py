@@ -11,6 +11,7 @@ from fractions import Fraction
 from flint import arb
 
 from zktrace.certificates.intervals import Number, ball, exact, refined, upper_dyadic, upper_float
+from zktrace.certificates.level import exact_level
 from zktrace.codes import cutoff
 from zktrace.errors import InputError
 from zktrace.primitives.precision import precision
@@ -22,26 +23,26 @@ def score_bound(design: int) -> float:
         return upper_float(_score_bound(design))
 
 
-def design_length(*, design: int, recipients: int, false_accusation: Number, flip: Number = 0) -> int:
+def design_length(*, design: int, recipients: int, level: Number, flip: Number = 0) -> int:
     """⌈(π²/2) c² (1 - 2q)^-2 ln(N/eps1)⌉, `eq:design`: an asymptotic planning rule."""
     if design < 1:
         raise InputError(f"a coalition of {design}")
     price = design**2 / _channel(flip) ** 2
-    length = refined(lambda: _planning_constant() * ball(price) * _log_budget(recipients, false_accusation))
+    length = refined(lambda: _planning_constant() * ball(price) * _required(recipients, level))
     mantissa, exponent = upper_dyadic(length)
     return math.ceil(Fraction(mantissa) * Fraction(2) ** exponent)
 
 
-def planning_index(*, length: int, recipients: int, false_accusation: Number, flip: Number = 0) -> float:
+def planning_index(*, length: int, recipients: int, level: Number, flip: Number = 0) -> float:
     """c_plan = (1 - 2q) √(n/((π²/2) ln(N/eps1))), `eq:c-from-carrier`: not a certified coalition size."""
     _positive(length)
     with precision():
-        budget = _planning_constant() * _log_budget(recipients, false_accusation)
-        return float((ball(_channel(flip)) * (length / budget).sqrt()).mid())
+        price = _planning_constant() * _required(recipients, level)
+        return float((ball(_channel(flip)) * (length / price).sqrt()).mid())
 
 
 def candidate_threshold(
-    *, length: int, recipients: int, budget: Number, tails: int = 1, carriers: int = 1
+    *, length: int, recipients: int, level: Number, tails: int = 1, carriers: int = 1
 ) -> float:
     """√(2 n ln(tails K N/eps)), rounded up: one tail as in `thm:tardos`, two as in `prop:adjudicate`."""
     _positive(length)
@@ -50,19 +51,19 @@ def candidate_threshold(
     if carriers < 1:
         raise InputError(f"{carriers} carriers")
     with precision():
-        return upper_float((2 * length * _log_budget(recipients, budget, tails * carriers)).sqrt())
+        return upper_float((2 * length * _required(recipients, level, tails * carriers)).sqrt())
 
 
-def bernstein_threshold(*, design: int, length: int, recipients: int, false_accusation: Number) -> float:
+def bernstein_threshold(*, design: int, length: int, recipients: int, level: Number) -> float:
     """z_B of `eq:tardos-sound-proved`, rounded up: some innocent exceeds it with probability at most eps1.
 
     Holds for any word and any biases of the code.
     """
     _positive(length)
     with precision():
-        budget = _log_budget(recipients, false_accusation)
-        third = _score_bound(design) * budget / 3
-        return upper_float(third + (third * third + 2 * length * budget).sqrt())
+        required = _required(recipients, level)
+        third = _score_bound(design) * required / 3
+        return upper_float(third + (third * third + 2 * length * required).sqrt())
 
 
 def _score_bound(design: int) -> arb:
@@ -73,14 +74,11 @@ def _planning_constant() -> arb:
     return arb.pi() ** 2 / 2
 
 
-def _log_budget(recipients: int, false_accusation: Number, times: int = 1) -> arb:
+def _required(recipients: int, level: Number, times: int = 1) -> arb:
     """ln(times N/eps)."""
-    budget = exact(false_accusation, "the false-accusation budget")
     if recipients < 1:
         raise InputError(f"{recipients} recipients")
-    if not 0 < budget < 1:
-        raise InputError(f"the false-accusation budget must lie in (0, 1), not {false_accusation}")
-    return ball(times * recipients / budget).log()
+    return ball(times * recipients / exact_level(level)).log()
 
 
 def _channel(flip: Number) -> Fraction:

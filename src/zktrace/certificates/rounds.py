@@ -1,7 +1,7 @@
 """How often the credential proof repeats its three-move protocol (`cor:rounds`, `lem:afk`). All exact.
 
 The knowledge error is an extraction statement in the random-oracle model. Commitment failures are added at
-the reduction's own query budget, and the cost of solving xLPN is a separate matter (`tab:soundness-split`).
+the reduction's own number of queries; the cost of solving xLPN is a separate matter (`tab:soundness-split`).
 """
 
 from fractions import Fraction

@@ -17,17 +17,15 @@ _NODES = 256
 _LARGEST_EXPONENT = 600.0  # of an exponential in the float64 search
 
 
-def search_threshold(
-    *, code: TracingCode, recipients: int, false_accusation: Fraction
-) -> tuple[float, float]:
+def search_threshold(*, code: TracingCode, recipients: int, level: Fraction) -> tuple[float, float]:
     """(a, z): the least quadrature value z of (ln(N/eps1) + n ln I(a))/a, which is quasi-convex in a."""
     tangent, weight = _nodes(code.cutoff, upper_half=False)
-    budget = math.log(recipients / false_accusation)
+    required = math.log(recipients / level)
 
     def threshold(a: float) -> float:
         sin2 = tangent**2 / (1 + tangent**2)
         moment = (1 - sin2) * np.exp(-a * tangent) + sin2 * np.exp(a / tangent)
-        return (budget + code.length * math.log(weight @ moment)) / a
+        return (required + code.length * math.log(weight @ moment)) / a
 
     a = _least(threshold, _LARGEST_EXPONENT * _smallest_tangent(code.cutoff))
     return a, threshold(a)

@@ -124,7 +124,7 @@ def small_margins(margins: npt.ArrayLike, mu: Number) -> Mask:
     return np.abs(_finite(margins, "margins")) < upper_float(_margin(mu))
 
 
-def flip_budget(*, margins: npt.ArrayLike, residuals: npt.ArrayLike, mu: Number) -> int:
+def most_flips(*, margins: npt.ArrayLike, residuals: npt.ArrayLike, mu: Number) -> int:
     """k of `eq:score-k`: min(n, |J_μ| + ⌊n e_KD²/μ²⌋), with n e_KD² = Σ r_b²."""
     weak = small_margins(margins, mu)
     squares = _residual_squares(residuals, len(weak))
@@ -132,7 +132,7 @@ def flip_budget(*, margins: npt.ArrayLike, residuals: npt.ArrayLike, mu: Number)
 
 
 def measured_flips(*, margins: npt.ArrayLike, residuals: npt.ArrayLike) -> Mask:
-    """{b: r_b >= |m_b(θ_T)|}, the only probes whose sign can differ: sharper than `flip_budget`."""
+    """{b: r_b >= |m_b(θ_T)|}, the only probes whose sign can differ: sharper than `most_flips`."""
     values = np.abs(_finite(margins, "margins"))
     return _residuals(residuals, len(values)) >= values
 

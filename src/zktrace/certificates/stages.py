@@ -1,7 +1,8 @@
 """Naming more than one colluder: after a certified accusation, look again without the rows already named.
 
-Stage i may spend eps/2^i, so the stages together spend at most eps, and each carrier and tail of a stage has
-its share of that. Why innocent rows stay independent of what later stages look at: docs/tail-certificates.md.
+Stage i has the level eps/2^i, so the stages together spend at most eps, and each carrier and tail of a stage
+has its share of that. Why innocent rows stay independent of what later stages look at:
+docs/tail-certificates.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.certificates.adjudicate import CarrierScores, Decision, Exceedance, Verdict, adjudicate
-from zktrace.certificates.certificate import Budget
-from zktrace.certificates.intervals import exact
+from zktrace.certificates.intervals import Number
+from zktrace.certificates.level import exact_level
 from zktrace.codes import Biases, Coefficients, soft, sums, without
 from zktrace.errors import InputError
 from zktrace.primitives.gf2 import Bits
@@ -30,7 +31,7 @@ class Source:
     biases: Biases
     sums: Callable[[Coefficients], NDArray[np.int64]]
     rows: Callable[[Sequence[int]], Bits]
-    parts: int = 1  # of the budget, beside the parts of the others
+    parts: int = 1  # of a stage's level, beside the parts of the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,22 +56,20 @@ class Staged:
 
     @property
     def spent(self) -> Fraction:
-        """What the stages that took place may have spent of the budget."""
-        return sum((stage.budget for stage in self.stages), Fraction(0))
+        """What the stages that took place may have spent: the sum of their levels."""
+        return sum((stage.level for stage in self.stages), Fraction(0))
 
 
-def investigate(evidence: Sequence[Source], *, budget: Budget, max_stages: int = MAX_STAGES) -> Staged:
+def investigate(evidence: Sequence[Source], *, level: Number, max_stages: int = MAX_STAGES) -> Staged:
     """Soft scores and the rule `certified`, repeated while a stage names somebody new."""
     if not 1 <= max_stages <= MAX_STAGES:
         raise InputError(f"between 1 and {MAX_STAGES} stages, not {max_stages}")
-    total = exact(budget, "the budget")
-    if not 0 < total < 1:
-        raise InputError(f"a budget must lie between 0 and 1, not be {budget}")
+    eps = exact_level(level)
     named: set[int] = set()
     stages: list[Decision] = []
     readings = [_read(each, each.values) for each in evidence]
     for stage in range(1, max_stages + 1):
-        decision = adjudicate(readings, budget=total / 2**stage)
+        decision = adjudicate(readings, level=eps / 2**stage)
         _confirm(decision, evidence, readings)
         stages.append(decision)
         fresh = {each.recipient for each in decision.named} - named

@@ -41,8 +41,8 @@ def chernoff(law: InnocentLaw, score: Fraction, tilt: float) -> arb:
 def chernoff_threshold(law: InnocentLaw, tilt: float, exponent: arb) -> arb:
     """A ball around the score at which `chernoff` reaches `exponent` with this tilt."""
     with precision():
-        level = (exponent + _log_mgf(law, dyadic(tilt))) / dyadic(tilt) + law.floor
-        return (level - ball(law.sum_at(Fraction(0)))) / (1 << law.coefficients.scale_bits)
+        total = (exponent + _log_mgf(law, dyadic(tilt))) / dyadic(tilt) + law.floor
+        return (total - ball(law.sum_at(Fraction(0)))) / (1 << law.coefficients.scale_bits)
 
 
 def _log_mgf(law: InnocentLaw, a: arb) -> arb:
@@ -70,9 +70,9 @@ class ConvolvedTail:
         """The greatest value of the rounded sum, in lattice steps."""
         return int((-(-self.law.jumps // self.step)).sum())
 
-    def first_step(self, level: int) -> int:
-        """The least k that L > level implies."""
-        return (level - self.law.floor) // self.step + 1
+    def first_step(self, total: int) -> int:
+        """The least k that L > total implies."""
+        return (total - self.law.floor) // self.step + 1
 
     def log_bound(self, k: int) -> arb:
         """ln of a bound on P[rounded sum >= k]; minus infinity where nothing can be."""
@@ -88,12 +88,12 @@ class ConvolvedTail:
             )
             return arb(0) if value.upper() > 0 else value
 
-    def least_step(self, log_budget: arb) -> int:
-        """The least k of the window whose bound is at most e^log_budget; one above all values at the most."""
+    def least_step(self, log_most: arb) -> int:
+        """The least k of the window whose bound is at most e^log_most; one above all values at the most."""
         low, high = self.begin, self.greatest + 1
         while low < high:
             middle = (low + high) // 2
-            if self.log_bound(middle).upper() <= log_budget.lower():
+            if self.log_bound(middle).upper() <= log_most.lower():
                 high = middle
             else:
                 low = middle + 1
@@ -101,7 +101,7 @@ class ConvolvedTail:
 
 
 def convolved(law: InnocentLaw, tilt: float) -> ConvolvedTail:
-    """The tail of a law that has jumps, around the level that `tilt` (in units of L) makes typical."""
+    """The tail of a law that has jumps, around the value that `tilt` (in units of L) makes typical."""
     with precision():
         fade = _fade(law, tilt)
         step = max(1, math.ceil(fade / (tilt * _LARGEST_WINDOW)))

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from zktrace.cli.options import Json
 from zktrace.cli.output import emit
 from zktrace.errors import InputError
-
-if TYPE_CHECKING:
-    from fractions import Fraction
 
 app = typer.Typer(
     help="Thresholds, lengths, presence radius, rounds, hardness: what may be claimed. Scores have no unit; "
@@ -22,7 +19,7 @@ app = typer.Typer(
 Length = Annotated[int, typer.Option("--length", min=1, help="Positions of the tracing code.")]
 Colluders = Annotated[int, typer.Option("--colluders", min=2, help="Coalition size c the code is made for.")]
 Recipients = Annotated[int, typer.Option("--recipients", min=1, help="Enrolled recipients N.")]
-Budget = Annotated[float, typer.Option("--budget", help="False-accusation probability allowed, e.g. 1e-3.")]
+Level = Annotated[float, typer.Option("--budget", help="False-accusation probability allowed, e.g. 1e-3.")]
 Flip = Annotated[float, typer.Option("--flip", help="Residual flip rate q of a decoded bit, below 1/2.")]
 
 
@@ -45,7 +42,7 @@ def threshold(
     length: Length = 512,
     colluders: Colluders = 2,
     recipients: Recipients = 10,
-    budget: Budget = 1e-3,
+    level: Level = 1e-3,
     carriers: Annotated[int, typer.Option("--carriers", min=1, help="Carriers K read together.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -56,21 +53,22 @@ def threshold(
     threshold depends on the word: `bounds certificate`.
     """
     from zktrace.certificates import finite, lengths
+    from zktrace.certificates.level import exact_level
 
     code = finite.TracingCode(design=colluders, length=length, scale_bits=8)  # the score as deployed
-    share = _exact(budget) / (2 * carriers)
-    apriori = finite.soundness_threshold(code=code, recipients=recipients, false_accusation=share)
+    tail = exact_level(level) / (2 * carriers)
+    apriori = finite.soundness_threshold(code=code, recipients=recipients, level=tail)
     _show(
         {
             "candidate_one_tail": lengths.candidate_threshold(
-                length=length, recipients=recipients, budget=budget, carriers=carriers
+                length=length, recipients=recipients, level=level, carriers=carriers
             ),
             "candidate": lengths.candidate_threshold(
-                length=length, recipients=recipients, budget=budget, tails=2, carriers=carriers
+                length=length, recipients=recipients, level=level, tails=2, carriers=carriers
             ),
             "apriori": apriori.value,
             "bernstein": lengths.bernstein_threshold(
-                design=colluders, length=length, recipients=recipients, false_accusation=share
+                design=colluders, length=length, recipients=recipients, level=tail
             ),
         },
         as_json=as_json,
@@ -87,7 +85,9 @@ def certificate(
     ],
     colluders: Colluders = 2,
     recipients: Recipients = 10,
-    budget: Annotated[float, typer.Option("--budget", help="Budget of this one tail.")] = 5e-4,
+    level: Annotated[
+        float, typer.Option("--budget", help="False-accusation probability of this one tail.")
+    ] = 5e-4,
     method: Annotated[
         Literal["exact", "chernoff"], typer.Option("--method", help="How the tail is bounded.")
     ] = "exact",
@@ -104,14 +104,14 @@ def certificate(
         raise InputError(f"{file}: needs an array 'thresholds' and one of 'word' and 'values'")
     biases = Biases(thresholds=arrays["thresholds"], colluders=colluders)
     coefficients = symmetric(arrays["word"], biases) if "word" in arrays else soft(arrays["values"], biases)
-    found = smallest_threshold(coefficients, recipients=recipients, budget=budget, method=method)
+    found = smallest_threshold(coefficients, recipients=recipients, level=level, method=method)
     _show(
         {
             "threshold": upper_float(found.threshold),
             "threshold_exact": str(found.threshold),
             "method": found.method,
             "recipients": found.recipients,
-            "budget": str(found.budget),
+            "budget": str(found.level),
             "exponent_lower": found.exponent[0],
             "exponent_required": found.required,
             "tilt": found.tilt,
@@ -127,7 +127,7 @@ def finite(
     length: Length = 512,
     flip: Flip = 0.04,
     recipients: Recipients = 10,
-    budget: Budget = 1e-3,
+    level: Level = 1e-3,
     method: Annotated[
         Literal["tight", "paper"],
         typer.Option("--method", help="Rigorous integration, or the paper's 4096 panels."),
@@ -146,9 +146,7 @@ def finite(
 
     bias_bits = None if method == "paper" else 32
     code = TracingCode(design=colluders, length=length, bias_bits=bias_bits, scale_bits=scale_bits)
-    found = finite_guarantee(
-        code=code, recipients=recipients, false_accusation=budget, flip=flip, method=method
-    )
+    found = finite_guarantee(code=code, recipients=recipients, level=level, flip=flip, method=method)
     _show(
         {
             "threshold": found.threshold,
@@ -257,7 +255,7 @@ def credential(
 def length(
     colluders: Colluders = 2,
     recipients: Recipients = 10,
-    budget: Budget = 1e-3,
+    level: Level = 1e-3,
     flip: Flip = 0.0,
     positions: Annotated[int, typer.Option("--length", min=1, help="For the planning index.")] = 512,
     as_json: Json = False,
@@ -268,10 +266,10 @@ def length(
     _show(
         {
             "design_length": lengths.design_length(
-                design=colluders, recipients=recipients, false_accusation=budget, flip=flip
+                design=colluders, recipients=recipients, level=level, flip=flip
             ),
             "planning_index": lengths.planning_index(
-                length=positions, recipients=recipients, false_accusation=budget, flip=flip
+                length=positions, recipients=recipients, level=level, flip=flip
             ),
         },
         as_json=as_json,
@@ -308,9 +306,3 @@ def _tenth_up(value: float) -> float:
     from math import ceil
 
     return ceil(10 * value) / 10
-
-
-def _exact(budget: float) -> "Fraction":
-    from zktrace.certificates.intervals import exact
-
-    return exact(budget, "the budget")

@@ -43,10 +43,10 @@ def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail)
     return StageScore(coefficients=found if tail == "positive" else found.negated())
 
 
-def share_of(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
-    """The budget of one tail of a carrier, one of those of a look, at one stage (counted from 1)."""
-    whole = level if rule == "paper" else level / 2**stage
-    return whole * carrier_share(parts(carrier), [parts(each) for each in carriers], rule) / len(TAILS)
+def tail_level(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
+    """The level of one tail of a carrier, one of those of a look, at one stage (counted from 1)."""
+    both = level if rule == "paper" else level / 2**stage
+    return both * carrier_share(parts(carrier), [parts(each) for each in carriers], rule) / len(TAILS)
 
 
 def own_certificate(
@@ -60,17 +60,17 @@ def own_certificate(
     rule: Rule,
 ) -> Certificate:
     """The certificate that the judge makes, whatever the evidence claims."""
-    share = share_of(level, stage=stage, carrier=carrier, carriers=carriers, rule=rule)
+    own = tail_level(level, stage=stage, carrier=carrier, carriers=carriers, rule=rule)
     if rule == "certified":
-        return smallest_threshold(seen.coefficients, recipients=recipients, budget=share)
+        return smallest_threshold(seen.coefficients, recipients=recipients, level=own)
     z = candidate_threshold(
         length=seen.coefficients.biases.length,
         recipients=recipients,
-        budget=level,
+        level=level,
         tails=len(TAILS),
         carriers=len(carriers),
     )
-    return certify(seen.coefficients, Fraction(z), recipients=recipients, budget=share, method="chernoff")
+    return certify(seen.coefficients, Fraction(z), recipients=recipients, level=own, method="chernoff")
 
 
 def compare(claimed: Certificate, own: Certificate, seen: StageScore) -> None:
@@ -80,7 +80,7 @@ def compare(claimed: Certificate, own: Certificate, seen: StageScore) -> None:
     """
     if claimed == own:
         return
-    for name in ("method", "law", "recipients", "budget", "required", "passes"):
+    for name in ("method", "law", "recipients", "level", "required", "passes"):
         theirs, ours = getattr(claimed, name), getattr(own, name)
         if theirs != ours:
             raise InvalidCertificate(f"the certificate claims {name} {theirs}, recomputed it is {ours}")
@@ -91,4 +91,4 @@ def compare(claimed: Certificate, own: Certificate, seen: StageScore) -> None:
 
 def beyond(seen: StageScore, row: bytes, threshold: Fraction) -> bool:
     """Whether a row's score is above a threshold, decided by whole numbers."""
-    return seen.total(row) > InnocentLaw(coefficients=seen.coefficients).level(threshold)
+    return seen.total(row) > InnocentLaw(coefficients=seen.coefficients).greatest_sum(threshold)

@@ -59,7 +59,7 @@ class CopyCheck:
             name: candidate_threshold(
                 length=1,
                 recipients=max(stations, 1),
-                budget=stage * carrier_share(parts(name), [parts(each) for each in carriers], rule),
+                level=stage * carrier_share(parts(name), [parts(each) for each in carriers], rule),
                 tails=len(TAILS),
             )
             for name in carriers

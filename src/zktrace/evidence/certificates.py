@@ -19,8 +19,8 @@ from zktrace.primitives.fields import (
 
 _DIGEST: Final = octets(32)
 _NUMBER: Final = text(80)  # that `check` takes apart
+_LEVEL: Final = fraction()  # the file calls it `budget`
 _FORMS: Final[dict[str, Form[Any]]] = {
-    "budget": fraction(),
     "exponent": listed(_NUMBER, low=2, high=2),
     "law": Form(lambda value, what: _DIGEST.read(value, what).hex(), made_as(str)),
     "method": choice(("chernoff", "exact")),
@@ -33,7 +33,12 @@ _FORMS: Final[dict[str, Form[Any]]] = {
 
 
 def _read(value: object, _what: str) -> Certificate:
-    return Certificate(**read_fields(value, "a certificate", _FORMS))
+    found = read_fields(value, "a certificate", {"budget": _LEVEL, **_FORMS})
+    return Certificate(level=found.pop("budget"), **found)
 
 
-CERTIFICATE: Final = Form(_read, made_as(Certificate), lambda certificate: write_fields(certificate, _FORMS))
+def _write(certificate: Certificate) -> dict[str, Any]:
+    return {"budget": _LEVEL.write(certificate.level), **write_fields(certificate, _FORMS)}
+
+
+CERTIFICATE: Final = Form(_read, made_as(Certificate), _write)

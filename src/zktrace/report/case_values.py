@@ -57,7 +57,7 @@ class CertificateRow:
     method: str
     threshold: float
     bound: float  # on a false accusation of anybody; rounded up when shown
-    allowed: Fraction  # the share of the budget
+    allowed: Fraction  # the level it is made for
     passes: bool
 
 

@@ -184,7 +184,7 @@ def _certificate(stage: int, carrier: str, tail: str, found: Certificate) -> Cer
         method=found.method,
         threshold=float(found.threshold),
         bound=_bound(found),
-        allowed=found.budget,
+        allowed=found.level,
         passes=found.passes,
     )
 

@@ -83,7 +83,7 @@ class InnocentsTrial:
         if not self.suspects or not all(self.suspects):
             raise InputError("a study of innocents needs suspects, each with a word for what it is")
         if not all(0 < level < 1 for level in self.levels):
-            raise InputError("a budget must lie between 0 and 1")
+            raise InputError("a level must lie between 0 and 1")
         for each in self.leaks:
             if each not in LEAKS:
                 raise InputError(f"no leak {each!r}; known: {', '.join(LEAKS)}")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.certificates.lengths import candidate_threshold
-from zktrace.certificates.stability import flip_budget, measured_flips, probe_residuals, survival
+from zktrace.certificates.stability import measured_flips, most_flips, probe_residuals, survival
 from zktrace.codes import unpack
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
@@ -33,12 +33,12 @@ def stability(ground: Ground, suspect: ModelState) -> dict[str, Any]:
     threshold = candidate_threshold(
         length=code.length,
         recipients=ground.federation.preset.federation.clients,
-        budget=BUDGET,
+        level=BUDGET,
         tails=2,
     )
     word, biases = (margins > 0).astype(np.uint8), code.biases.probabilities()
     least = min(
-        flip_budget(margins=margins, residuals=residuals, mu=float(mu))
+        most_flips(margins=margins, residuals=residuals, mu=float(mu))
         for mu in np.quantile(np.abs(margins), np.linspace(0.01, 0.99, 99))
         if mu > 0
     )

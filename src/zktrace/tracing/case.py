@@ -28,7 +28,7 @@ class Named:
     @property
     def bound(self) -> Fraction:
         """At most this is the probability that any innocent is beyond the threshold of this stage."""
-        return self.certificate.budget
+        return self.certificate.level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

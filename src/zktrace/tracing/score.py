@@ -58,7 +58,7 @@ def score(
     readings = tuple(
         _reading(readout, code, recipients, rule) for readout, code in zip(readouts, codes, strict=True)
     )
-    decision = adjudicate(readings, budget=level, rule=rule)
+    decision = adjudicate(readings, level=level, rule=rule)
     if certify:
         return _scored((decision,), readings)
     leads = (*decision.named, *decision.leads)
@@ -108,7 +108,7 @@ def _by_stages(
         )
 
     sources = [source(readout, code) for readout, code in zip(readouts, codes, strict=True)]
-    found = investigate(sources, budget=level)
+    found = investigate(sources, level=level)
     return _scored(found.stages, tuple(first[each.carrier] for each in readouts))
 
 
@@ -219,7 +219,7 @@ def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, .
         candidate = candidate_threshold(
             length=len(readout.values),
             recipients=len(reading.sums),
-            budget=scored.first.budget,
+            level=scored.first.level,
             tails=len(TAILS),
             carriers=len(readouts),
         )

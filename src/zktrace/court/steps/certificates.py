@@ -23,7 +23,7 @@ def check_certificates(bench: Bench) -> None:
             _check_nobody_kept(bench, seen, number, carrier, own.threshold)
             minutes.saw(
                 f"{where}: an innocent among {case.recipients} scores above {up(own.threshold)} "
-                f"with probability at most {chance(own.budget)}"
+                f"with probability at most {chance(own.level)}"
             )
             if carrier in bench.read:
                 again, where = (
