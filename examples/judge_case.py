@@ -2,7 +2,8 @@
 
 python examples/judge_case.py EVIDENCE HEAD SUSPECT
 
-The head comes from somebody whom the judge trusts for it, not from the evidence. Exit 0: upheld, 1: rejected.
+The head comes from somebody whom the judge trusts for it, not from the evidence.
+Exit 0: upheld, 1: rejected, 2: not decided.
 """
 
 import sys
@@ -17,9 +18,12 @@ POLICY = zktrace.Policy(max_budget=Fraction(1, 1000), require_suspect=True, requ
 def main(evidence: str, head: str, suspect: str) -> int:
     try:
         found = zktrace.judge(Path(evidence), head=head, suspect=Path(suspect), policy=POLICY)
-    except zktrace.Error as error:
+    except zktrace.EvidenceRejected as error:
         print(f"not upheld: {error}")
         return 1
+    except zktrace.Error as error:  # unreadable, or it cannot be told from what was given
+        print(f"not decided: {error}")
+        return 2
     for step in found.steps:
         print(f"({step.number}) {step.title}")
         for fact in step.checked:

@@ -44,7 +44,7 @@ class BiasReader(Reader):
     """Reads the sum of all biases along secret directions."""
 
     @classmethod
-    def survey(cls, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         if length > len(biases(shared)):
             raise InputError(f"{length} bits for {len(biases(shared))} biases")
         return Survey(dimension=len(biases(shared)))

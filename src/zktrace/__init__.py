@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from zktrace.court.judgement import Judgement
     from zktrace.court.policy import Policy
-    from zktrace.errors import Error
+    from zktrace.errors import CannotTell, Error, EvidenceRejected, MalformedEvidence
     from zktrace.evidence import Evidence
     from zktrace.front.case import TracedCase
     from zktrace.front.credential import Credential
@@ -26,31 +26,45 @@ if TYPE_CHECKING:
     from zktrace.front.workspace import MarkedCopy, Workspace
     from zktrace.marking.settings import CopySettings
     from zktrace.readouts.samples import Pool
+    from zktrace.registry.log import Extension, Head
+    from zktrace.registry.requests import Request
 
 __version__ = "0.1.0"
 __all__ = [
+    "CannotTell",
     "CopySettings",
     "Credential",
     "Error",
     "Evidence",
+    "EvidenceRejected",
+    "Extension",
+    "Head",
     "Judgement",
+    "MalformedEvidence",
     "MarkedCopy",
     "Policy",
     "Pool",
+    "Request",
     "TracedCase",
     "Workspace",
     "judge",
 ]
 
 _PLACES: Final = {
+    "CannotTell": "zktrace.errors",
     "CopySettings": "zktrace.marking.settings",
     "Credential": "zktrace.front.credential",
     "Error": "zktrace.errors",
     "Evidence": "zktrace.evidence",
+    "EvidenceRejected": "zktrace.errors",
+    "Extension": "zktrace.registry.log",
+    "Head": "zktrace.registry.log",
     "Judgement": "zktrace.court.judgement",
+    "MalformedEvidence": "zktrace.errors",
     "MarkedCopy": "zktrace.front.workspace",
     "Policy": "zktrace.court.policy",
     "Pool": "zktrace.readouts.samples",
+    "Request": "zktrace.registry.requests",
     "TracedCase": "zktrace.front.case",
     "Workspace": "zktrace.front.workspace",
     "judge": "zktrace.front.judging",

@@ -10,10 +10,10 @@
     │   │   └── MalformedEvidence
     │   ├── LimitExceeded         a size beyond a declared bound; nothing was allocated
     │   ├── UnknownParameters     a parameter set this version does not have
-    │   ├── MissingExtra          a package that is not installed, and the extra that brings it
     │   ├── CannotTell            what was handed in decides neither way
     │   ├── WeakParameters        a parameter set for tests or reproduction, where a strong one is due
     │   └── Refused               a file that would be overwritten, a path that is not there
+    ├── MissingExtra              a package that is not installed, and the extra that brings it (exit code 2)
     ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     ├── Interrupted               ended by Ctrl-C; the message says what is kept (exit code 130)
@@ -90,8 +90,11 @@ class WeakParameters(InputError):
     """A parameter set for tests or reproduction, where nobody said that such a one will do."""
 
 
-class MissingExtra(InputError):
-    """A package that is not installed. The message says how to install the extra that brings it."""
+class MissingExtra(Error):
+    """A package that is not installed. The message says how to install the extra that brings it.
+
+    What was handed in is not at fault: nothing that passes over unusable input passes over this.
+    """
 
     def __init__(self, module: str, *, hint: str = "") -> None:
         package, extra = EXTRAS[module]

@@ -24,7 +24,7 @@ from zktrace.readouts.reader import Reader, Survey
 
 class ToyReader(Reader):
     @classmethod
-    def survey(cls, shared, *, length, pool, draws):
+    def survey(cls, name, shared, *, length, pool, draws):
         if "toy" not in shared or shared["toy"].size < length:
             raise InputError("the model has no toy of that size")
         return Survey(dimension=shared["toy"].size)

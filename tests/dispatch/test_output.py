@@ -18,12 +18,13 @@ from zktrace.codes import soft, sums
 from zktrace.court import Judgement, Policy, judge
 from zktrace.derivation.streams import Stream
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.errors import EvidenceRejected, InputError, MalformedFile, Refused
+from zktrace.errors import EvidenceRejected, InputError, MalformedFile, MissingExtra, Refused
 from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.states import state_of
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.primitives import loading
 from zktrace.readouts.outputs import draw_queries
 from zktrace.readouts.reader import reader_of
 from zktrace.readouts.samples import Pool
@@ -33,6 +34,7 @@ from zktrace.registry.custody import CodeShape
 from zktrace.registry.readouts import terms_of
 from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease, ReleaseFolder, make_release
+from zktrace.releases.lineage import check_unmarked
 from zktrace.releases.queries import Order, picked, queries_of
 from zktrace.tracing import trace
 
@@ -427,3 +429,20 @@ def test_probabilities_become_logarithms() -> None:
 def test_what_is_no_order_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedFile):
         Order.from_bytes(data)
+
+
+def test_without_torch_nothing_is_passed_over(made: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is a suspect read on what is left, nor is a marked model taken for a clean one."""
+    honest = loading.importlib.import_module
+
+    def imported(name: str) -> object:
+        if name.startswith("zktrace.learning"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name="torch")
+        return honest(name)
+
+    monkeypatch.setattr(loading.importlib, "import_module", imported)
+    with pytest.raises(MissingExtra, match="PyTorch"):
+        OpenRelease.of(made, "r1").read(copy(made))
+    with pytest.raises(MissingExtra, match="PyTorch"):
+        check_unmarked(made, made.registry.ledger(), shared())
+    assert OpenRelease.of(made, "r1").read(copy(made), ("weight",)).readouts

@@ -1,9 +1,11 @@
 """The names that scripts outside the project rely on, used as they would use them."""
 
 import inspect
+import pickle
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -78,10 +80,10 @@ def test_a_stranger_is_nobody(home: zktrace.Workspace) -> None:
     assert zktrace.judge(case.evidence, head=home.head).named == ()
 
 
-def test_a_trace_asks_the_database_four_times(
+def test_a_trace_asks_the_database_five_times(
     home: zktrace.Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is new, the plan, the verdict, and the entries that evidence shows."""
+    """What is new, the plan, the enrolment of the named, the verdict, and the entries that evidence shows."""
     suspect, asked = home.dispatch("charlie").arrays, []
     for name in ("read", "pick", "transaction"):
         honest = getattr(SqlStore, name)
@@ -92,7 +94,7 @@ def test_a_trace_asks_the_database_four_times(
 
         monkeypatch.setattr(SqlStore, name, counted)
     home.trace(suspect)
-    assert asked == ["read", "transaction", "transaction", "pick"]
+    assert asked == ["read", "transaction", "pick", "transaction", "pick"]
 
 
 def test_credentials_are_files(tmp_path: Path) -> None:
@@ -182,6 +184,103 @@ def test_a_judge_needs_neither_torch_nor_a_database() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ran.stdout == "ok\n"
+
+
+def test_kinds_that_are_not_taken_are_errors_of_ours(home: zktrace.Workspace, tmp_path: Path) -> None:
+    evidence = home.trace(model(3)).evidence
+    alpha = zktrace.Credential.new("alpha")
+    calls: list[Callable[[Any], object]] = [
+        home.trace,
+        lambda x: home.trace(model(), release=x),
+        lambda x: home.trace(scores=x),
+        lambda x: home.dispatch("alpha", x),
+        home.dispatch,
+        home.release,
+        lambda x: home.release(model(), pool=x),
+        lambda x: home.enrol("delta", x),
+        lambda x: home.enrol(x, alpha.request(home.setup)),
+        zktrace.Workspace.open,
+        lambda x: zktrace.Workspace.create(x, title="t"),
+        zktrace.Credential.new,
+        alpha.request,
+        lambda x: zktrace.judge(x, head=home.head),
+        lambda x: zktrace.judge(evidence, head=x),
+        lambda x: zktrace.judge(evidence, head=home.head, scores=x),
+        lambda x: zktrace.judge(evidence, head=home.head, policy=x),
+        lambda x: zktrace.judge(evidence, head=home.head, suspect=x),
+        lambda x: zktrace.Policy(max_budget=x),
+    ]
+    for number, call in enumerate(calls):
+        for wrong in (5, [], 2.5j, object()):
+            with pytest.raises(zktrace.Error):
+                call(wrong)
+            assert number >= 0
+    with pytest.raises(InputError, match="one carrier or more"):
+        home.trace(model(), carriers=[])
+    assert zktrace.Policy(max_budget="1/500").max_budget == Fraction(1, 500)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensors_that_numpy_does_not_have_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    for tensor in (
+        torch.zeros(3, dtype=torch.float8_e4m3fn),
+        torch.zeros(3, device="meta"),
+        torch.eye(3).to_sparse(),
+    ):
+        with pytest.raises(InputError):
+            as_state({"a": tensor})
+
+
+def test_a_release_belongs_to_its_workspace(home: zktrace.Workspace, tmp_path: Path) -> None:
+    other = zktrace.Workspace.create(tmp_path / "other", title="another", carriers=["weight"])
+    other.enrol("alpha", zktrace.Credential.new("alpha").request(other.setup))
+    own, foreign = other.release(model(1)), home.opened("r1")
+    assert other.dispatch("alpha", own).release == "r1"
+    for call in (lambda: other.dispatch("alpha", foreign), lambda: other.trace(model(), release=foreign)):
+        with pytest.raises(Refused, match="another workspace"):
+            call()
+    with pytest.raises(InputError, match="code key"):
+        pickle.dumps(own)
+    assert repr(own) == "<OpenRelease r1: weight, informed>"
+
+
+def test_a_copy_is_the_one_on_record_or_refused(tmp_path: Path) -> None:
+    home = zktrace.Workspace.create(tmp_path / "op", title="copies", carriers=["weight"])
+    for name in ("alpha", "bravo"):
+        home.enrol(name, zktrace.Credential.new(name).request(home.setup))
+    home.release(model())
+    alpha, bravo = home.dispatch("alpha"), home.dispatch("bravo")
+    assert (alpha.weak, home.dispatch("alpha").weak) == ((), None)
+    alpha.path.write_bytes(bravo.path.read_bytes())
+    with pytest.raises(Refused, match="not the copy of alpha"):
+        alpha.save(tmp_path / "alpha.safetensors")
+    case = home.trace(bravo.arrays)
+    assert repr(case) == "<TracedCase certified-attribute: bravo>"
+    assert repr(case.case) == "<Case certified-attribute: bravo>"  # no score of anybody
+    shared = home.release_folder("r1") / "shared.safetensors"
+    good, spent = shared.read_bytes(), home.registry.ledger().spent
+    shared.write_bytes(bravo.path.read_bytes())
+    with pytest.raises(Refused, match="not the shared model"):
+        home.trace(bravo.arrays)  # an alignment would be fitted on it
+    assert home.registry.ledger().spent == spent
+    shared.unlink()
+    assert home.dispatch("bravo").digest == bravo.digest  # which is there already
+    shared.write_bytes(good)
+
+
+def test_without_a_database_an_operator_is_told_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "import zktrace\n"
+        "try: zktrace.Workspace.create(sys.argv[1], title='t')\n"
+        "except zktrace.Error as error: print(error)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "op"], check=True, capture_output=True, text=True
+    )
+    assert "pip install 'zktrace[operator]'" in ran.stdout
+    assert not (tmp_path / "op").exists()
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"

@@ -392,3 +392,12 @@ def test_a_workspace_keeps_its_cache(tmp_path: Path) -> None:
     made.enrol("alpha", request("alpha", made.offer), allow_weak_params=True)
     assert decoded(path.read_bytes()).head == made.registry.head()
     assert Home.open(made.root).registry.ledger().by_row == ["alpha"]
+
+
+def test_a_file_that_says_another_sum_was_spent_is_refused() -> None:
+    whole = folded(LONG)
+    assert whole.spent
+    assert decoded(b"".join(encoded(whole))).spent == whole.spent
+    forged = Ledger(whole.columns, spent=Fraction(0))
+    with pytest.raises(MalformedFile, match="spent"):
+        decoded(b"".join(encoded(forged)))

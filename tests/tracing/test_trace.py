@@ -5,6 +5,7 @@ import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from readouts.making import weight_reader
 from tracing.small import SUSPECT, Federation, add_station, federation, wild
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, InvalidLog, Refused
 from zktrace.readouts.identity import IdentityCodebook
 from zktrace.readouts.readout import Readout
 from zktrace.readouts.scales import centred
 from zktrace.registry.records import InvestigationRecord, RevocationRecord, VerdictRecord
 from zktrace.report.words import explain, quoted, stage_bound
 from zktrace.tracing import investigation as tracing_module
+from zktrace.tracing.protocol import _confirm
 
 
 def kinds(own: Federation) -> list[str]:
@@ -278,3 +280,17 @@ def test_a_printed_command_is_one_line_that_means_the_file(name: str, tmp_path: 
         ["bash", "-c", f"printf '%s' {word}"], capture_output=True, check=True, cwd=tmp_path
     ).stdout
     assert said == os.fsencode(f"./{name}" if name.startswith("-") else name)
+
+
+def test_nobody_is_named_by_a_cache_that_the_log_contradicts() -> None:
+    """Whoever swaps two names in the cache gets no verdict about the wrong one on record."""
+    own = federation()
+    log = own.registry.known()
+    _confirm(log, ["station-1", "station-3"])
+    stations = dict(log.ledger.stations)
+    first, second = stations["station-1"], stations["station-3"]
+    wrong = replace(first.enrolment, row=second.enrolment.row)
+    stations["station-1"] = SimpleNamespace(enrolment=wrong, index=first.index)  # type: ignore[assignment]
+    swapped = SimpleNamespace(stations=stations, size=log.ledger.size, leaves=log.ledger.leaves)
+    with pytest.raises(InvalidLog, match="station-1 is enrolled otherwise"):
+        _confirm(replace(log, ledger=swapped), ["station-1"])

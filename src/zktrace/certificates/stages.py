@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.certificates.adjudicate import CarrierScores, Decision, Exceedance, Verdict, adjudicate
+from zktrace.certificates.adjudicate import CarrierScores, Decision, Exceedance, Rule, Verdict, adjudicate
 from zktrace.certificates.intervals import Number
 from zktrace.certificates.level import exact_level
 from zktrace.codes import Biases, Coefficients, soft, sums, without
@@ -60,6 +60,14 @@ class Staged:
         return sum((stage.level for stage in self.stages), Fraction(0))
 
 
+def stage_level(level: Fraction, stage: int, rule: Rule) -> Fraction:
+    """What the stage of this number, from 1 on, has of a look's level, both tails and all carriers together.
+
+    The rule `certified` halves it from stage to stage, so all together keep to it. The paper's has one stage.
+    """
+    return level if rule == "paper" else level / 2**stage
+
+
 def investigate(evidence: Sequence[Source], *, level: Number, max_stages: int = MAX_STAGES) -> Staged:
     """Soft scores and the rule `certified`, repeated while a stage names somebody new."""
     if not 1 <= max_stages <= MAX_STAGES:
@@ -69,7 +77,7 @@ def investigate(evidence: Sequence[Source], *, level: Number, max_stages: int = 
     stages: list[Decision] = []
     readings = [_read(each, each.values) for each in evidence]
     for stage in range(1, max_stages + 1):
-        decision = adjudicate(readings, level=eps / 2**stage)
+        decision = adjudicate(readings, level=stage_level(eps, stage, "certified"))
         _confirm(decision, evidence, readings)
         stages.append(decision)
         fresh = {each.recipient for each in decision.named} - named

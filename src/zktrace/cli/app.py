@@ -206,7 +206,7 @@ def _translated(error: BaseException, arguments: Sequence[str]) -> tuple[Error, 
             ), INTERNAL
 
 
-def _outer(error: OSError | ModuleNotFoundError) -> InputError | None:
+def _outer(error: OSError | ModuleNotFoundError) -> Error | None:
     """What the machine lacks: a file, space on a disk, a package that an extra brings."""
     if isinstance(error, ModuleNotFoundError):
         return MissingExtra.of(error)

@@ -175,7 +175,7 @@ def dispatch(
                 "file": str(copy.path),
                 "digest": copy.digest.hex(),
                 "made": copy.made,
-                "weak": list(copy.weak),
+                "weak": list(copy.weak or ()),
                 "accuracy": None if cost is None else cost.copies[copy.station].mean,
             }
             for copy in copies

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, NoReturn
 
-from zktrace.errors import CannotTell, EvidenceRejected, InputError, MalformedEvidence, MissingExtra, Rejected
+from zktrace.errors import CannotTell, EvidenceRejected, InputError, MalformedEvidence, Rejected
 
 STEPS: Final = {
     1: "format",
@@ -119,7 +119,7 @@ class Minutes:
         self.at = number
         try:
             yield
-        except (EvidenceRejected, MalformedEvidence, CannotTell, MissingExtra):
+        except (EvidenceRejected, MalformedEvidence, CannotTell):
             raise
         except (InputError, Rejected) as error:
             raise EvidenceRejected(step=number, title=STEPS[number], reason=str(error)) from error

@@ -25,7 +25,7 @@ from typing import Final, Self, get_type_hints
 
 from zktrace.carriers import NAMES
 from zktrace.errors import InputError
-from zktrace.primitives.exact import exact_number
+from zktrace.primitives.exact import exact_budget, exact_number
 from zktrace.primitives.files import read_bounded
 from zktrace.primitives.toml import check_keys, parse_toml, value_of
 from zktrace.registry.records import RULES
@@ -55,8 +55,11 @@ class Policy:
     accept_scores: bool = True
 
     def __post_init__(self) -> None:
-        for name, budget in (("max_budget", self.max_budget), ("max_total_budget", self.max_total_budget)):
-            if not 0 < budget < 1:
+        for name in ("max_budget", "max_total_budget"):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, exact_budget(given))
+            budget = getattr(self, name)
+            if not isinstance(budget, Fraction) or not 0 < budget < 1:
                 raise InputError(f"policy: {name} must lie between 0 and 1")
         if type(self.min_length) is not int or not 1 <= self.min_length <= _LENGTHS:
             raise InputError(f"policy: min_length must be a whole number in 1..{_LENGTHS}")

@@ -93,7 +93,7 @@ def judge(
         check_before(parsed, dossier, heads, minutes)
     bench = Bench(
         evidence=parsed,
-        policy=policy or Policy(),
+        policy=Policy() if policy is None else policy,
         suspect=Suspect(model=suspect, scores=scores, shared=shared, probes=tuple(probes)),
         export=None if export is None else export[: head.size],
         before=before,

@@ -11,6 +11,7 @@ from zktrace.certificates.adjudicate import TAILS, Rule, Tail, carrier_share
 from zktrace.certificates.certificate import Certificate, certify, check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
+from zktrace.certificates.stages import stage_level
 from zktrace.codes import Biases, Coefficients, soft, sums, symmetric, without
 from zktrace.codes.checks import Floats
 from zktrace.errors import InvalidCertificate
@@ -45,7 +46,7 @@ def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail)
 
 def tail_level(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
     """The level of one tail of a carrier, one of those of a look, at one stage (counted from 1)."""
-    both = level if rule == "paper" else level / 2**stage
+    both = stage_level(level, stage, rule)
     return both * carrier_share(parts(carrier), [parts(each) for each in carriers], rule) / len(TAILS)
 
 

@@ -30,8 +30,7 @@ class CopyPlan:
 
     @classmethod
     def of(cls, release: OpenRelease, settings: CopySettings) -> "CopyPlan":
-        """For the copies of a release, whose shared model is found to be the one on record."""
-        _ = release.shared
+        """For the copies of a release."""
         record, custody = release.record, release.custody
         return cls(
             folder=release.folder.path,

@@ -37,7 +37,7 @@ class Copy:
     path: Path
     digest: bytes
     made: bool
-    weak: tuple[str, ...] = ()  # carriers on which it would not be named by itself
+    weak: tuple[str, ...] | None = None  # carriers on which it would not be named by itself; None: not read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +119,12 @@ def _dispatch(
             continue
         report(name, 1.0)
         yield Copy(station=name, path=places[name], digest=found, made=False)
+    if not missing:
+        return
     orders = (_order(name, release, places[name]) for name in missing)
     standing = CopyCheck(release=release)
     for order, digest in _make(plan, opened.shared, orders, jobs if len(missing) > 1 else 1, report):
-        weak = _read_back(standing, order) if read_back else ()
+        weak = _read_back(standing, order) if read_back else None
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
         report(order.station, 1.0)
         yield Copy(station=order.station, path=order.path, digest=digest, made=True, weak=weak)

@@ -17,6 +17,7 @@ import numpy as np
 from zktrace.carriers import AS_IT_IS, parts
 from zktrace.certificates.adjudicate import TAILS, carrier_share
 from zktrace.certificates.lengths import candidate_threshold
+from zktrace.certificates.stages import stage_level
 from zktrace.codes.readings import deviations
 from zktrace.errors import InputError
 from zktrace.models import open_model
@@ -54,7 +55,7 @@ class CopyCheck:
         """Scores that name, in deviations."""
         rule, carriers = self.release.rule, self.release.carriers
         stations = len(self.release.ledger.by_row)
-        stage = BUDGET * AS_IT_IS / (1 if rule == "paper" else 2)
+        stage = stage_level(BUDGET * AS_IT_IS, 1, rule)
         return {
             name: candidate_threshold(
                 length=1,

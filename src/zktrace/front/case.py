@@ -31,6 +31,9 @@ class TracedCase:
     source: Path | None = None  # of the suspect, if it was a file
     scores: bool = False  # whether it was only asked
 
+    def __repr__(self) -> str:
+        return f"<TracedCase {self.verdict}: {', '.join(self.named) or 'nobody'}>"
+
     @property
     def verdict(self) -> Verdict:
         """How it ended."""

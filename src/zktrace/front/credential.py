@@ -8,6 +8,7 @@ from typing import Final, Self
 from zktrace.credentials import DEFAULT, PublicKey, SecretKey, XLPNParams, by_name
 from zktrace.credentials.keys import FILE_LIMIT
 from zktrace.errors import InputError, Refused, WeakParameters
+from zktrace.front.given import check_kind
 from zktrace.primitives.files import read_bounded, write_atomic
 from zktrace.registry.records import SetupRecord, offer_digest
 from zktrace.registry.requests import Request, read_offer
@@ -23,7 +24,7 @@ class Credential:
     key: SecretKey
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InputError(f"{self.name!r} is no station name: up to 64 letters, digits, '.', '_', '-'")
 
     @classmethod
@@ -64,7 +65,8 @@ class Credential:
         """Ask for a place of an operator's offer: its setup, or the line that `zktrace offer` prints."""
         if isinstance(offer, SetupRecord):
             return Request.make(self.key, offer_digest(offer, offer))
-        return Request.make(self.key, read_offer(offer) if isinstance(offer, str) else offer)
+        given = check_kind(offer, (str, bytes), "an offer")
+        return Request.make(self.key, read_offer(given) if isinstance(given, str) else given)
 
 
 def check_strong(what: str, params: XLPNParams, *, allowed: bool) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from zktrace.errors import InputError
 from zktrace.models import ModelState, Tensor, open_model
 from zktrace.primitives.exact import exact_budget
+from zktrace.primitives.text import shown
 
 Model = str | Path | Mapping[str, Any]  # a file, or named arrays: numpy's or torch's
 Budget = str | int | float | Fraction
+T = TypeVar("T")
 
 
 def as_state(model: Model) -> ModelState:
@@ -33,7 +35,16 @@ def _tensor(name: object, value: Any) -> Tensor:  # noqa: ANN401
         raise InputError(f"arrays of a model have names, not {name!r}")
     if not hasattr(value, "detach"):
         return Tensor.from_array(name, np.asarray(value))
-    found = value.detach().cpu().contiguous()  # torch's, without importing it
+    try:
+        return _torch_tensor(name, value)
+    except (RuntimeError, TypeError, NotImplementedError, ValueError) as error:
+        what = shown(str(error).partition("\n")[0])
+        raise InputError(f"{shown(name)}: a tensor that cannot be read ({what})") from None
+
+
+def _torch_tensor(name: str, value: Any) -> Tensor:  # noqa: ANN401
+    """A tensor of torch's, which is not imported for it."""
+    found = value.detach().cpu().contiguous()
     if str(found.dtype) == "torch.bfloat16":  # which numpy does not have
         bits: NDArray[Any] = found.view(sys.modules["torch"].int16).numpy()
         return Tensor(name=name, dtype="bfloat16", shape=tuple(found.shape), data=memoryview(bits.tobytes()))
@@ -43,3 +54,12 @@ def _tensor(name: object, value: Any) -> Tensor:  # noqa: ANN401
 def as_budget(given: Budget) -> Fraction:
     """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
     return given if isinstance(given, Fraction) else exact_budget(str(given))
+
+
+def check_kind(value: T, kind: type | tuple[type, ...], what: str) -> T:
+    """The value, if it is of a kind that is taken; else InputError."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(each.__name__ for each in kinds)
+        raise InputError(f"{what} is given as {names}, not as {type(value).__name__}")
+    return value

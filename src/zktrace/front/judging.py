@@ -11,7 +11,7 @@ from zktrace.court import Judgement, Minutes, Policy
 from zktrace.court import judge as examine
 from zktrace.evidence import Evidence
 from zktrace.evidence.file import FILE_LIMIT
-from zktrace.front.given import Model, as_state
+from zktrace.front.given import Model, as_state, check_kind
 from zktrace.primitives.files import read_bounded
 from zktrace.readouts.scores import read_matrix
 from zktrace.registry.export import read_export
@@ -44,9 +44,9 @@ def judge(
     return examine(
         _bytes(evidence),
         head=_head(head),
-        policy=policy,
+        policy=None if policy is None else check_kind(policy, Policy, "a policy"),
         suspect=None if suspect is None else as_state(suspect),
-        scores=scores if scores is None or isinstance(scores, np.ndarray) else read_matrix(Path(scores)),
+        scores=_scores(scores),
         shared=None if shared is None else as_state(shared),
         probes=[as_state(each) for each in probes],
         export=None if registry is None else [each.to_bytes() for each in read_export(Path(registry))[0]],
@@ -59,8 +59,17 @@ def judge(
 def _bytes(evidence: Evidence | bytes | str | Path) -> bytes:
     if isinstance(evidence, Evidence):
         return evidence.to_bytes()
-    return evidence if isinstance(evidence, bytes) else read_bounded(Path(evidence), limit=FILE_LIMIT)
+    given = check_kind(evidence, (bytes, str, Path), "evidence")
+    return given if isinstance(given, bytes) else read_bounded(Path(given), limit=FILE_LIMIT)
 
 
 def _head(head: Head | str) -> Head:
-    return Head.from_text(head.strip()) if isinstance(head, str) else head
+    if isinstance(head, Head):
+        return head
+    return Head.from_text(check_kind(head, str, "a head").strip())
+
+
+def _scores(scores: str | Path | NDArray[Any] | None) -> NDArray[Any] | None:
+    if scores is None or isinstance(scores, np.ndarray):
+        return scores
+    return read_matrix(Path(check_kind(scores, (str, Path), "scores")))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from zktrace.carriers import IDENTITY, NAMES, Profile, needs_training
 from zktrace.dispatch.dispatching import Copy, Progress, dispatch
 from zktrace.errors import InputError, Refused
 from zktrace.front.case import TracedCase, free_case_path, keep_leads, tried
-from zktrace.front.given import Budget, Model, as_budget, as_state
+from zktrace.front.given import Budget, Model, as_budget, as_state, check_kind
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import read_bounded, write_atomic
@@ -43,12 +43,15 @@ class MarkedCopy:
     release: str
     path: Path  # in the workspace
     digest: bytes
-    weak: tuple[str, ...]  # carriers on which it would not be named by itself
+    weak: tuple[str, ...] | None  # carriers on which it would not be named by itself; None: it was found
 
     @cached_property
     def arrays(self) -> ModelState:
-        """Name -> array."""
-        return open_model(self.path)
+        """Name -> array; Refused if the file is no longer the copy that is on record."""
+        state = open_model(self.path)
+        if model_digest(state) != self.digest:
+            raise Refused(f"{self.path}: is not the copy of {self.station} that is on record")
+        return state
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the copy, as safetensors, for the station."""
@@ -83,7 +86,7 @@ class Workspace(Home):
     ) -> Self:
         """A new workspace in an empty or new folder; `budget` is for all investigations together."""
         return super().create(
-            Path(root),
+            Path(check_kind(root, (str, Path), "a folder")),
             title=title,
             budget=as_budget(budget),
             carriers=tuple(NAMES) if carriers is None else carriers,
@@ -95,7 +98,7 @@ class Workspace(Home):
     @classmethod
     def open(cls, root: str | Path) -> Self:
         """The workspace in a folder, or Refused."""
-        return super().open(Path(root))
+        return super().open(Path(check_kind(root, (str, Path), "a folder")))
 
     @property
     def setup(self) -> SetupRecord:
@@ -114,7 +117,10 @@ class Workspace(Home):
         if isinstance(request, str | Path):
             request = read_bounded(Path(request), limit=REQUEST_LIMIT)
         asked = Request.from_bytes(request) if isinstance(request, bytes) else request
-        return super().enrol(station, asked, allow_weak_params=allow_weak_params)
+        check_kind(asked, Request, "a request")
+        return super().enrol(
+            check_kind(station, str, "a station"), asked, allow_weak_params=allow_weak_params
+        )
 
     def release(
         self,
@@ -130,6 +136,8 @@ class Workspace(Home):
         Without `carriers` it gets those that were set up, and without a `pool` of the server's images those
         of them whose copies need no training.
         """
+        if pool is not None:
+            check_kind(pool, Pool, "a pool")
         chosen = self._possible(profile, pool) if carriers is None else tuple(carriers)
         given = Path(model) if isinstance(model, str | Path) else as_state(model)
         made = make_release(self, given, carriers=chosen, profile=profile, name=name, pool=pool)
@@ -150,7 +158,7 @@ class Workspace(Home):
         settings: CopySettings | None = None,
     ) -> MarkedCopy:
         """One station's copy, made and put on record, or found if it was before."""
-        (copy,) = self.dispatch_all([station], release, settings=settings)
+        (copy,) = self.dispatch_all([check_kind(station, str, "a station")], release, settings=settings)
         opened = self.opened(release)
         return MarkedCopy(
             station=copy.station, release=opened.name, path=copy.path, digest=copy.digest, weak=copy.weak
@@ -161,7 +169,7 @@ class Workspace(Home):
         stations: Iterable[str] | None = None,
         release: OpenRelease | str | None = None,
         *,
-        out: Path | None = None,
+        out: str | Path | None = None,
         settings: CopySettings | None = None,
         jobs: int = 1,
         progress: Progress | None = None,
@@ -171,7 +179,7 @@ class Workspace(Home):
             self,
             release=self.opened(release),
             stations=stations,
-            out=out,
+            out=None if out is None else Path(out),
             settings=settings,
             jobs=jobs,
             progress=progress,
@@ -179,8 +187,17 @@ class Workspace(Home):
 
     def opened(self, release: OpenRelease | str | None = None) -> OpenRelease:
         """A release under the present log; the latest one unless it is named."""
-        name = release.name if isinstance(release, OpenRelease) else release
-        return OpenRelease.of(self, name)
+        return self._own(release, self.registry.ledger())
+
+    def _own(self, release: OpenRelease | str | None, ledger: Ledger) -> OpenRelease:
+        """A release of this workspace, however it is given."""
+        if not isinstance(release, OpenRelease):
+            name = None if release is None else check_kind(release, str, "a release")
+            return OpenRelease.of(self, name, ledger=ledger)
+        found = OpenRelease.of(self, release.name, ledger=ledger)
+        if found.record != release.record:
+            raise Refused(f"the release {release.name} is one of another workspace")
+        return found
 
     def trace(
         self,
@@ -223,13 +240,11 @@ class Workspace(Home):
         self, release: OpenRelease | str | None = None, *, ledger: Ledger | None = None
     ) -> OpenRelease:
         """The release that is said to have leaked; the only one need not be named."""
-        if isinstance(release, OpenRelease):
-            release = release.name
         ledger = self.registry.ledger() if ledger is None else ledger
         if release is None and len(ledger.releases) > 1:
             known = ", ".join(ledger.releases)
             raise Refused(f"which release leaked? Name one with --release; known: {known}")
-        return OpenRelease.of(self, release, ledger=ledger)
+        return self._own(release, ledger)
 
     def rebuild(
         self,
@@ -280,6 +295,7 @@ class Workspace(Home):
         if (suspect is None) == (scores is None):
             raise InputError("name the suspect's file or give --scores, one of them")
         if scores is not None:
+            check_kind(scores, (str, Path, np.ndarray), "scores")
             if carriers is not None and tuple(carriers) != (opened.asked,):
                 raise InputError(f"scores are read on the {opened.asked} carrier alone")
             matrix = scores if isinstance(scores, np.ndarray) else read_matrix(Path(scores))
@@ -287,7 +303,7 @@ class Workspace(Home):
             digest = _checked(scores_digest(matrix), source, wanted)
             return _Read(digest=digest, reading=opened.read_answers(matrix), source=source, scores=True)
         source = Path(suspect) if isinstance(suspect, str | Path) else None
-        state = as_state(suspect or {})
+        state = as_state(cast(Model, suspect))
         digest = _checked(model_digest(state), source, wanted)
         reading = opened.read(state, carriers, align=align, strict=strict)
         return _Read(digest=digest, reading=reading, source=source, scores=False)

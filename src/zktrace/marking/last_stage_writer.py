@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers import carrier
+from zktrace.carriers import CARRIERS, carrier
 from zktrace.errors import InputError
 from zktrace.learning.answers import Support
 from zktrace.learning.threads import single_threaded
@@ -39,10 +39,12 @@ class LastStageWriter(Writer):
         wanted = (*carriers, *job.settings.marks)  # a wrong setting is told whether it is heeded or not
         known = {name: mark_config(name, job.settings) for name in wanted}
         configs = {name: known[name] for name in carriers}
-        least = max(each.beside for each in configs.values())
+        least = max(mark_config(name, job.settings).beside for name in _alike(carriers[0]))
         beside = _beside(job, carriers, job.pool, least=least)
         with single_threaded():
             for name, config in configs.items():
+                if (self._feature if isinstance(config, FeatureConfig) else self._output) is not None:
+                    raise InputError(f"{name}: one run writes one carrier of this kind, and has one already")
                 if isinstance(config, OutputConfig):
                     self._output = name, _output_writer(job, name, beside, config)
                 else:
@@ -74,6 +76,12 @@ def mark_config(name: str, settings: CopySettings) -> Config:
         if known[setting] is int and type(value) is not int:
             raise InputError(f"{setting} of a mark is a whole number, not {value}")
     return kind(**given)  # type: ignore[arg-type]
+
+
+def _alike(name: str) -> list[str]:
+    """All carriers that are written by this writer: a copy depends on none that it does not carry."""
+    place = carrier(name).writers["informed"]
+    return [each.name for each in CARRIERS.values() if each.writers.get("informed") == place]
 
 
 def _beside(job: Job, carriers: tuple[str, ...], pool: Pool, *, least: int) -> NDArray[np.float32]:

@@ -32,14 +32,14 @@ class FeatureReader(NetworkReader):
     _last: tuple[Arrays, tuple[Floats, Floats, Floats]] | None = None  # the suspect that was aligned last
 
     @classmethod
-    def survey(cls, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         """Which of the pool's images are probes: a secret draw; and how many features a network has."""
         if pool is None or len(pool.images) < length:
             found = 0 if pool is None else len(pool.images)
             raise InputError(f"{length} probes are needed, the proxy data has {found} images")
         chosen = draws.sample(len(pool.images), length)
         images = np.ascontiguousarray(pool.images[chosen], dtype=np.float32)
-        one = network_of("feature")(plain(shared), {"probes": images[:1]})
+        one = network_of(name)(plain(shared), {"probes": images[:1]})
         return Survey(dimension=one.shape[1], probes={"probes": images})
 
     @cached_property

@@ -30,7 +30,7 @@ class OutputReader(NetworkReader):
     readout_tolerance: ClassVar[float] = 1e-3  # whitening moves scores more: 3e-5 was measured
 
     @classmethod
-    def survey(cls, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         """Which of the pool's images are probes, and which are the support."""
         found = draw_queries(pool, length, draws)
         return Survey(dimension=int(found["labels"].max()) + 1, probes=found)

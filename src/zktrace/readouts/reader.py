@@ -81,7 +81,7 @@ class Reader(ABC):
 
     @classmethod
     @abstractmethod
-    def survey(cls, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         """What is to be on record of a shared model; `draws` decide which of the pool's images are probes."""
 
     @abstractmethod
@@ -162,7 +162,7 @@ def reader_of(terms: Terms, reference: Floats | None = None) -> Reader:
 def survey_of(name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
     """What a release puts on record for a carrier."""
     kind: type[Reader] = loaded(carrier(name).reader)
-    return kind.survey(shared, length=length, pool=pool, draws=draws)
+    return kind.survey(name, shared, length=length, pool=pool, draws=draws)
 
 
 def finite(values: Floats) -> Floats:

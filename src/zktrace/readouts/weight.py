@@ -29,7 +29,7 @@ class WeightReader(Reader):
     """Reads values from a model with BatchNorm layers of the sizes that the terms have."""
 
     @classmethod
-    def survey(cls, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         """The layers of the shared model, which must have room for the code."""
         layers = layer_sizes(shared)
         room = sum(layers) - len(layers)

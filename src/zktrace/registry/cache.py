@@ -125,6 +125,8 @@ def decoded(data: bytes) -> Ledger:
     ledger = Ledger(columns, spent=spent)
     if ledger.root != header.root:
         raise MalformedFile("cache: not the tree that it says")
+    if sum((each.budget for each in ledger.investigations.values()), Fraction(0)) != spent:
+        raise MalformedFile("cache: more or less was spent than it says")
     return ledger
 
 

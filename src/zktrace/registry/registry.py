@@ -164,11 +164,12 @@ class Registry:
         for index in places:
             if not 0 <= index < ledger.size:
                 raise Refused(f"there is no entry {index} in a log of {ledger.size}")
-        found = self._store.pick(list(places))
-        for index, data in zip(places, found, strict=True):
+        order = sorted(set(places))
+        found = dict(zip(order, self._store.pick(order), strict=True))
+        for index, data in found.items():
             if merkle.leaf_hash(data) != ledger.leaves[index]:
                 raise InvalidLog(f"entry {index} is not the one that was there before")
-        return [Entry.from_bytes(data) for data in found]
+        return [Entry.from_bytes(found[index]) for index in places]
 
     def _fresh(self, source: Store | Transaction) -> Ledger:
         """The ledger brought up to the store: only what is new is read, if the old end is still there."""

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from zktrace.carriers import NAMES
 from zktrace.codes import Code
@@ -31,6 +31,7 @@ from zktrace.derivation.promises import TREE_LIMIT
 from zktrace.errors import Error, MalformedFile, Refused
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
+from zktrace.primitives.loading import loaded
 from zktrace.primitives.toml import check_keys, parse_toml
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape, Custody, default_shape
 from zktrace.registry.enrolling import enrol
@@ -39,6 +40,9 @@ from zktrace.registry.records import PLACE, CarrierCode, Record, SeedTree, Setup
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import Request
+
+if TYPE_CHECKING:
+    from zktrace.registry.stores.sql import SqlStore
 
 VERSION: Final = 1
 SETTINGS: Final = "zktrace.toml"
@@ -49,6 +53,7 @@ _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
 _FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
 _CACHE: Final = "cache"
+_STORE: Final = "zktrace.registry.stores.sql:SqlStore"  # needs a library that judges and stations need not
 
 
 class Home:
@@ -79,6 +84,7 @@ class Home:
         shapes = tuple(default_shape(each) if isinstance(each, str) else each for each in carriers)
         database = _quoted(url or _LOCAL_DATABASE)
         _rehearse(shapes, title=title, budget=budget, identity_bits=identity_bits, places=places)
+        loaded(_STORE)  # a library that is missing is missed before anything is made
         with _new_folder(root):
             workspace = cls(root, database=url or _LOCAL_DATABASE, new=True)
             for folder in _FOLDERS:
@@ -157,12 +163,11 @@ class Home:
     @cached_property
     def registry(self) -> Registry:
         """The registry; the database is opened now."""
-        from zktrace.registry.stores.sql import SqlStore  # noqa: PLC0415
-
+        kind: type[SqlStore] = loaded(_STORE)
         if "://" in self._database:
-            store = SqlStore(self._database, create=self._new)
+            store = kind(self._database, create=self._new)
         else:
-            store = SqlStore.of_file(self.root / self._database, create=self._new)
+            store = kind.of_file(self.root / self._database, create=self._new)
         return Registry(store, cache=self.root / _CACHE / "ledger")
 
     @cached_property

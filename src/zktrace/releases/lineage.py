@@ -19,7 +19,7 @@ import numpy as np
 from flint import arb
 
 from zktrace.codes.readings import deviations
-from zktrace.errors import InputError, MissingExtra, Refused
+from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.reader import Reader
@@ -57,8 +57,6 @@ def _reader(release: OpenRelease, name: str) -> Reader:
     """What reads an earlier release; Refused if its files are lost, for then nobody can tell."""
     try:
         return release.reader(name)
-    except MissingExtra:
-        raise
     except InputError as error:
         raise Refused(
             f"whether this model carries rows of copies of {release.name} cannot be told without its files"

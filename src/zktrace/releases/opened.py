@@ -57,6 +57,12 @@ class OpenRelease:
         folder = ReleaseFolder(path=home.release_folder(record.name))
         return cls(record, ledger=ledger, custody=home.custody, folder=folder)
 
+    def __repr__(self) -> str:
+        return f"<OpenRelease {self.name}: {', '.join(self.carriers)}, {self.profile}>"
+
+    def __reduce__(self) -> str:
+        raise InputError("an open release holds the code key: it is not written anywhere")
+
     @property
     def name(self) -> str:
         """What it is called."""
@@ -134,6 +140,8 @@ class OpenRelease:
     ) -> Reading:
         """Read a model. A carrier that it does not have is left out, unless `strict`."""
         wanted = self.carriers if carriers is None else tuple(carriers)
+        if not wanted:
+            raise InputError("a suspect is read on one carrier or more")
         readouts, left = [], []
         for name in wanted:
             reader = self.reader(name)
@@ -147,6 +155,7 @@ class OpenRelease:
                 readouts.append(Readout(carrier=name, values=values, reference=reader.reference))
         unread = {name for name, _ in left}
         further = tuple(self._attempts(suspect, wanted, unread)) if align else ()
+        self._check_files(further)
         if not readouts and not further:
             raise InputError("; ".join(f"{name}: {reason}" for name, reason in left))
         return Reading(readouts=tuple(readouts), further=further, left=tuple(left))
@@ -183,6 +192,16 @@ class OpenRelease:
                     continue
                 if self._possible(entry, read=name not in unread):
                     yield Attempt(carrier=name, alignment=how, read=self._aligned(suspect, name, how))
+
+    def _check_files(self, further: Sequence[Attempt]) -> None:
+        """What alignments will be fitted on is there and whole, before anything is paid for."""
+        ways = [
+            how for each in further for how in carrier(each.carrier).alignments if how.name == each.alignment
+        ]
+        if ways:
+            _ = self.shared
+        if any(how.images for how in ways):
+            _ = self.pool
 
     def _possible(self, how: Alignment, *, read: bool) -> bool:
         """A suspect that cannot be read as it is has other layers: few alignments map between such."""

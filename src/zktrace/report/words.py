@@ -11,10 +11,11 @@ import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from zktrace.carriers import IDENTITY
-from zktrace.certificates.adjudicate import Verdict
+from zktrace.certificates.adjudicate import Rule, Verdict
+from zktrace.certificates.stages import stage_level
 from zktrace.primitives.rounding import chance, down, up
 from zktrace.primitives.text import copies_of, listing
 from zktrace.tracing.case import CarrierTable, Case, Named
@@ -107,7 +108,7 @@ def stage_bound(case: Case, stage: int) -> Fraction:
     all carriers together; under the rule `paper` there is one stage.
     """
     spent = case.investigation.budget * case.look.share
-    return spent if case.investigation.rule == "paper" else spent / 2**stage
+    return stage_level(spent, stage, cast(Rule, case.investigation.rule))
 
 
 def _bounds(case: Case) -> list[str]:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from statistics import mean, median
 from typing import Any
 
+from zktrace.carriers import NAMES
 from zktrace.errors import InputError, Refused
 from zktrace.studies.rows import Row, Rows
 
@@ -124,7 +125,7 @@ _ATTACKERS = {
     "labels": ("no teacher: true labels", "-"),
     "foreign": ("copy of another federation", "-"),
 }
-_COLUMNS = ("weight", "feature", "output", "all")
+_COLUMNS = (*NAMES, "all")
 _PAPERS_PROFILE = "paper's profile, weight and feature together"
 _PAPERS_OWN = "the paper's own: feature, threshold alone, both data sets"
 

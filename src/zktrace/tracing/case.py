@@ -71,6 +71,9 @@ class Case:
     verdict_place: int
     evidence: Evidence
 
+    def __repr__(self) -> str:  # scores of those who are not named are secrets
+        return f"<Case {self.verdict}: {', '.join(self.names) or 'nobody'}>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """Whoever is named, each once, in order."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, InvalidLog, Refused
 from zktrace.evidence import Findings
 from zktrace.evidence.file import LENGTH_LIMIT
 from zktrace.readouts.readout import Attempt, Readout
@@ -80,8 +80,18 @@ def trace(
         named=looked.claims.stations,
         findings=looked.claims.digest(),
     )
+    _confirm(registry.known(), looked.claims.stations)
     verdict_place = registry.add(verdict)  # (4)
     return _case(registry.known(), custody, looked, verdict_place, requests)  # (5)
+
+
+def _confirm(log: Snapshot, stations: Sequence[str]) -> None:
+    """Whoever is about to be named stands in the log at the row that was scored, not only in a cache."""
+    enrolled = [log.ledger.stations[name] for name in stations]
+    found = log.entries([each.index for each in enrolled])
+    for name, known, entry in zip(stations, enrolled, found, strict=True):
+        if entry.record != known.enrolment:
+            raise InvalidLog(f"{name} is enrolled otherwise than the workspace's cache says: remove cache/")
 
 
 def rebuild(

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from zktrace.certificates.adjudicate import Verdict
+from zktrace.certificates.stages import stage_level
 from zktrace.court.bench import Bench
 
 
@@ -88,4 +89,4 @@ def _check_kind(bench: Bench) -> None:
 
 def _spent(bench: Bench, stage: int) -> Fraction:
     share = bench.dossier.investigation.budget * bench.look.share
-    return share if bench.rule == "paper" else share / 2**stage
+    return stage_level(share, stage, bench.rule)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers import IDENTITY, carrier
+from zktrace.carriers import CARRIERS, IDENTITY, carrier
 from zktrace.court.bench import Bench, Suspect
 from zktrace.evidence import CarrierOpening
 from zktrace.models import ModelState, model_digest
@@ -132,7 +132,8 @@ def _seen(bench: Bench, reader: Reader) -> _Seen | None:
         return _Seen(projected=_answers(bench, reader, suspect.scores), model=False, tolerance=SUM_TOLERANCE)
     if suspect.model is None:
         if suspect.given:
-            bench.minutes.left(f"{entry.name}: not recomputed, scores are read on the output carrier alone")
+            able = ", ".join(each.name for each in CARRIERS.values() if each.answers)
+            bench.minutes.left(f"{entry.name}: not recomputed, scores are read on the carrier {able} alone")
         return None
     if not _readable(reader):
         bench.minutes.left(f"{entry.name}: not recomputed, {_NEEDS}")
