@@ -247,7 +247,10 @@ def traced(own: Code, values: NDArray[np.float64]) -> Staged:
     return investigate([evidence], level=1e-3)
 
 
-@pytest.mark.parametrize(("size", "some", "everybody"), [(5, 0.99, 0.95), (8, 0.99, 0.0)])
+@pytest.mark.parametrize(
+    ("size", "some", "everybody"),
+    [(5, 0.99, 0.95), pytest.param(8, 0.99, 0.0, marks=pytest.mark.slow)],
+)
 def test_soft_certified_tracing_of_averaged_copies(size: int, some: float, everybody: float) -> None:
     """n = 512, c = 2, N = 10, eps = 10^-3, noise 0.3 of the margin, 200 coalitions a size."""
     random = np.random.default_rng(size)

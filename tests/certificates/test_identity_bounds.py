@@ -31,7 +31,7 @@ from zktrace.certificates.identity import (
     rank_reference,
     sphere_cdf,
 )
-from zktrace.certificates.intervals import dyadic, lower_float, upper_float
+from zktrace.certificates.intervals import dyadic, exact, lower_float, upper_float
 from zktrace.errors import InputError
 from zktrace.primitives.precision import precision
 
@@ -294,7 +294,7 @@ def test_envelope_is_the_formula() -> None:
 
 @given(st.floats(0.8, 1), st.integers(64, 4096), st.floats(0.001, 0.2))
 def test_no_slack_beats_the_best_one_by_much(accuracy: float, length: int, slack: float) -> None:
-    if 1 - Fraction(accuracy) + Fraction(slack) >= Fraction(1, 4):  # as the envelope decides it: exactly
+    if 1 - exact(accuracy, "p") + exact(slack, "slack") >= Fraction(1, 4):  # as the envelope has it
         return
     best = best_envelope(clients=10, length=length, accuracy=accuracy)
     other = envelope(clients=10, length=length, accuracy=accuracy, slack=slack)

@@ -8,7 +8,7 @@ import pytest
 
 from registry.conftest import Opener
 from registry.postgres import Server
-from zktrace.errors import Error, InputError, InvalidLog, Refused
+from zktrace.errors import Error, InvalidLog, MissingExtra, Refused
 from zktrace.registry.stores.contract import Transaction
 from zktrace.registry.stores.sql import SqlStore
 
@@ -263,5 +263,5 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(InputError, match=r"zktrace\[postgresql\]"):
+    with pytest.raises(MissingExtra, match=r"zktrace\[postgresql\]"):
         SqlStore("postgresql://localhost/name")
