@@ -22,7 +22,6 @@ from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Code
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState, model_digest
-from zktrace.readouts.directions import Floats
 from zktrace.readouts.reader import Reader, Terms, reader_of
 from zktrace.readouts.readout import Attempt, Reading, Readout
 from zktrace.readouts.samples import Pool
@@ -223,8 +222,3 @@ def latest(ledger: Ledger) -> ReleaseRecord:
     if not ledger.releases:
         raise Refused("there is no release yet (zktrace release makes one)")
     return max(ledger.releases.values(), key=lambda each: each[0])[1]
-
-
-def references(release: OpenRelease) -> dict[str, Floats | None]:
-    """What the shared model says by itself, by carrier."""
-    return {each: release.folder.reference(release.layout(each)) for each in release.carriers}
