@@ -53,19 +53,7 @@ LIGHT_TOO = {  # of what stands below the line: closed-form copies and the front
 ONLY = {
     "attacks": {"errors", "learning"},
     "readouts": {"errors", "primitives", "derivation", "carriers", "models"},
-    "court": {
-        "errors",
-        "primitives",
-        "derivation",
-        "credentials",
-        "codes",
-        "carriers",
-        "certificates",
-        "models",
-        "readouts",
-        "registry",
-        "evidence",
-    },
+    "court": set(LIGHT) - {"releases", "tracing"},
     "report": set(ORDER) - {"front", "demo", "service", "cli", "attacks"},
 }
 STORES = SOURCE / "registry" / "stores"  # the one place that knows a database

@@ -44,21 +44,22 @@ class ToyWriter(Writer):
 '''
 
 
+ENTRY = Carrier(
+    name="toy",
+    reads="Each is one number of the toy.",
+    reader="toy_carrier:ToyReader",
+    writers={"informed": "toy_carrier:ToyWriter"},
+    length=256,
+    colluders=2,
+    trained=False,
+)
+
+
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "toy_carrier.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    add(
-        Carrier(
-            name="toy",
-            reads="Each is one number of the toy.",
-            reader="toy_carrier:ToyReader",
-            writers={"informed": "toy_carrier:ToyWriter"},
-            length=256,
-            colluders=2,
-            trained=False,
-        )
-    )
+    add(ENTRY)
     yield
     remove("toy")
     sys.modules.pop("toy_carrier", None)
@@ -99,18 +100,9 @@ def test_evidence_of_an_added_carrier_is_not_read_without_it(tmp_path: Path) -> 
     home.enrol("alpha", zktrace.Credential.new("alpha").request(home.setup))
     copy = home.dispatch("alpha", home.release(model()))
     evidence, head = home.trace(copy.arrays).evidence.to_bytes(), home.head
-    entry = Carrier(
-        name="toy",
-        reads="-",
-        reader="toy_carrier:ToyReader",
-        writers={"informed": "toy_carrier:ToyWriter"},
-        length=256,
-        colluders=2,
-        trained=False,
-    )
     remove("toy")
     try:
         with pytest.raises(InputError, match="must be one of weight, feature, output"):
             zktrace.judge(evidence, head=head)
     finally:
-        add(entry)
+        add(ENTRY)
