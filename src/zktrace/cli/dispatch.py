@@ -52,7 +52,7 @@ def release(
         list[str] | None,
         typer.Option(
             "--length",
-            help="Positions of the code: a number, or CARRIER=NUMBER, repeated. Default: by the model's size.",
+            help="Positions of the code: a number, or CARRIER=NUMBER, repeated. Default: by its size.",
         ),
     ] = None,
     profile: Annotated[
