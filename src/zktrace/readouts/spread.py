@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.primitives.hadamard import Singles
-from zktrace.readouts.blocks import Blocks, Part, carrying, shape_of, sizes, usual
+from zktrace.readouts.blocks import Blocks, Part, carrying, large, shape_of, sizes, usual
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow, every
 from zktrace.readouts.reader import Reader, Survey, finite
@@ -35,6 +35,7 @@ from zktrace.readouts.scales import Arrays
 
 BEYOND: Final = 64.0  # deviations: a weight that moved further says nothing
 FLOOR: Final = 2.0**-8  # deviations: what a weight moved at least, as far as it counts for noise
+GLIMPSE: Final = 1 << 24  # weights after which a copy that was just made is known to carry its row
 SAMPLE: Final = 1 << 16  # weights of a tensor whose differences decide what is dropped
 PAYS: Final = 1.25  # times as much, or nothing is dropped
 _EDGE: Final = 0.125  # of a difference: where the density at it is counted
@@ -136,6 +137,15 @@ class SpreadReader(Reader):
             )
         return finite(total / gain) if gain else total
 
+    def glimpse(self, arrays: Arrays) -> Floats:
+        """The readout of some of a copy's tensors: enough to tell whose it is, in a model of any size."""
+        some, weights = {}, 0
+        for part in sorted(self.parts, key=lambda each: (-each.blocks, each.name)):
+            if weights < GLIMPSE:
+                some[part.name] = arrays[part.name]
+                weights += part.blocks * self.terms.length
+        return self.read(some)
+
     def readout(self, projected: Floats, reference: Floats | None) -> Floats:
         """The same: the shared model is taken off weight by weight."""
         return projected
@@ -168,15 +178,16 @@ def _differences(ours: NDArray[Any], theirs: NDArray[Any], deviation: float) -> 
 def recorded(
     shared: Arrays, length: int, layers: tuple[int, ...], deviations: tuple[float, ...]
 ) -> tuple[Part, ...]:
-    """The tensors of a shared model that carry, with the deviations on record; InputError if they differ."""
-    found = carrying(shared, length)
-    same = len(found) == len(layers) == len(deviations) and all(
-        part.blocks == blocks and abs(part.deviation - deviation) <= 1e-5 * deviation
-        for part, blocks, deviation in zip(found, layers, deviations, strict=True)
-    )
-    if not same:
+    """The tensors of a shared model that carry, with the deviations on record; InputError if they differ.
+
+    Deviations are measured again only if it must be found out which of the large tensors have one.
+    """
+    found = large(shared, length)
+    if len(found) != len(layers):
+        found = {each.name: each.blocks for each in carrying(shared, length)}
+    if tuple(found.values()) != layers or len(layers) != len(deviations):
         raise InputError("the shared model's matrices are not those on record")
     return tuple(
-        Part(name=part.name, blocks=part.blocks, deviation=deviation)
-        for part, deviation in zip(found, deviations, strict=True)
+        Part(name=name, blocks=blocks, deviation=deviation)
+        for (name, blocks), deviation in zip(found.items(), deviations, strict=True)
     )
