@@ -17,7 +17,7 @@ THREADS: Final = 2  # at most
 
 
 def in_order(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-    """`work` of every piece, in their order; only as many are under way as there are threads, and one more."""
+    """`work` of every piece, in their order; no more are under way than there are threads, and one."""
     threads = min(THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else THREADS)
     coming = iter(pieces)
     with ThreadPoolExecutor(threads) as pool:
