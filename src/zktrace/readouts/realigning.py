@@ -83,9 +83,12 @@ def _check(whose: str, array: NDArray[Any]) -> None:
 
 
 def _taps(array: NDArray[Any]) -> NDArray[Any]:
-    """As (rows, columns, taps); float16 would overflow on the way."""
+    """As (rows, columns, taps), without leading axes of one; float16 would overflow on the way."""
     wide = array.astype(np.float32) if array.dtype.itemsize < 4 else array
-    return wide.reshape(*array.shape[:2], -1)
+    shape = array.shape
+    while len(shape) > 2 and shape[0] == 1:
+        shape = shape[1:]
+    return wide.reshape(*shape[:2], -1)
 
 
 def _distance(one: NDArray[Any], other: NDArray[Any]) -> float:
