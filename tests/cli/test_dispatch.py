@@ -139,8 +139,8 @@ def test_trained_copies_and_what_they_cost(here: Path, capsys: pytest.CaptureFix
     Path("tiny.toml").write_text(text)
     assert run(["train", "--preset", "tiny.toml", "--out", "run", "--workers", "0", "--workspace", "."]) == 0
     model = "run/model.safetensors"
-    both = ["--carrier", "both", "--length", "128", "--proxy", "tiny.toml"]
-    assert run(["release", model, *both, "--json"]) == 0
+    proxy = ["--carrier", "both", "--length", "128", "--proxy", "tiny.toml"]
+    assert run(["release", model, *proxy, "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "130 validation samples of" in json.loads(lines[-1])["proxy"]
     both = ["dispatch", "--station", "alpha", "--station", "beta", "--evaluate", "tiny.toml", "--jobs", "1"]
