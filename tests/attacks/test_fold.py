@@ -38,7 +38,9 @@ def test_outputs_stay_and_scales_are_gone() -> None:
     after = fold(state)
     assert apart(folded_features(after), features(state)) < 1e-4
     assert not [name for name in after if "bn" in name or "running" in name or "downsample.1" in name]
-    assert {name for name in state if state[name].ndim == 4} == {name for name in after if after[name].ndim == 4}
+    assert {name for name in state if state[name].ndim == 4} == {
+        name for name in after if after[name].ndim == 4
+    }
     assert all(each.dtype == np.float32 for each in after.values())
 
 

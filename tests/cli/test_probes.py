@@ -28,7 +28,7 @@ from zktrace.releases import OpenRelease, ReleaseFolder
 
 PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
 LENGTH, CLASSES = 256, 4
-SHAPES = (CodeShape(carrier="output", law="tardos", colluders=2),)
+SHAPES = (CodeShape(carrier="output", colluders=2),)
 
 
 def reference(images: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ STATIONS = ("alpha", "bravo", "carol", "delta")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace, a shared model, a copy for every station, and an unmarked model."""
     root = tmp_path_factory.mktemp("case")
-    shape = CodeShape(carrier="weight", law="tardos", colluders=2)
+    shape = CodeShape(carrier="weight", colluders=2)
     home = Home.create(root / "home", title="test", budget=Fraction(1, 100), carriers=(shape,))
     for i, name in enumerate(STATIONS):
         home.enrol(name, request(i, home.offer))
@@ -382,7 +382,7 @@ def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.Ca
     from zktrace.learning.resnet import ResNet
     from zktrace.learning.states import state_of
 
-    shapes = [CodeShape(carrier=each, law="tardos", colluders=2) for each in ("weight", "feature")]
+    shapes = [CodeShape(carrier=each, colluders=2) for each in ("weight", "feature")]
     home = Home.create(tmp_path / "home", title="test", carriers=shapes)
     home.enrol("alpha", request(0, home.offer))
     rng = np.random.default_rng(0)

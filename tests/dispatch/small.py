@@ -21,9 +21,9 @@ from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease, make_release
 
 SHAPES = (
-    CodeShape(carrier="weight", law="tardos", colluders=2),
-    CodeShape(carrier="feature", law="tardos", colluders=2),
-    CodeShape(carrier="output", law="tardos", colluders=2),
+    CodeShape(carrier="weight", colluders=2),
+    CodeShape(carrier="feature", colluders=2),
+    CodeShape(carrier="output", colluders=2),
 )
 LENGTHS = {"weight": 96, "feature": 64, "output": 128}
 

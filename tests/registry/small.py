@@ -26,7 +26,7 @@ from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 
 SHAPES = (
-    CodeShape(carrier="weight", law="tardos", colluders=2),
+    CodeShape(carrier="weight", colluders=2),
     CodeShape(carrier="feature", law="nuida", colluders=3),
 )
 LENGTHS = {"weight": 24, "feature": 33, "output": 40}

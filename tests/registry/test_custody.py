@@ -49,7 +49,7 @@ def test_carriers_are_known_and_each_once() -> None:
         CUSTODY.code("output", (), length=8)
     with pytest.raises(InputError, match="no carrier 'sound'"):
         default_shape("sound")
-    shape = CodeShape(carrier="sound", law="tardos", colluders=2)
+    shape = CodeShape(carrier="sound", colluders=2)
     for wrong in ((), (SHAPES[0], SHAPES[0]), (shape,)):
         with pytest.raises(InputError, match="each once"):
             Custody(key=CUSTODY.key, shapes=wrong)

@@ -110,7 +110,7 @@ def credentials(out: Path) -> None:
 
 def light(out: Path) -> None:
     """Three stations, the last at a place that was reserved later; a release; three verdicts."""
-    shapes = (CodeShape(carrier="weight", law="tardos", colluders=2),)
+    shapes = (CodeShape(carrier="weight", colluders=2),)
     with code_key("light"):
         home = Home.create(out, title="light", budget=Fraction(1, 100), carriers=shapes, places=2)
     write(out.parent / "offer.txt", f"{offer_text(home.offer)}\n")
@@ -172,7 +172,7 @@ def registry(out: Path, home: Home) -> None:
 def full(out: Path) -> None:
     """A release whose copies carry all three rows, a copy, and a case for each way to read it."""
     lengths = {"weight": 96, "feature": 48, "output": 96}
-    shapes = tuple(CodeShape(carrier=name, law="tardos", colluders=2) for name in lengths)
+    shapes = tuple(CodeShape(carrier=name, colluders=2) for name in lengths)
     with code_key("full"):
         home = Home.create(out, title="full", budget=Fraction(9, 10), carriers=shapes, places=4)
     enrolled(home, alpha=TEST, bravo=TEST, carol=TEST)
@@ -264,7 +264,7 @@ def proxy_pool() -> Pool:
 
 def paper(out: Path) -> None:
     """A case under the rule `paper`, whose suspect never was a file: its readout is a row under noise."""
-    shape = CodeShape(carrier="weight", law="tardos", colluders=2)
+    shape = CodeShape(carrier="weight", colluders=2)
     key = CodeKey.generate(entropy=seeded("released paper"))
     custody, log = Custody(key=key, shapes=(shape,)), Registry(MemoryStore())
     log.add(custody.setup(title="paper", budget=Fraction(1, 100), places=4, releases=1))

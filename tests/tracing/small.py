@@ -139,7 +139,7 @@ def federation(
     proofs: bool = True,
 ) -> Federation:
     """A registry with everybody enrolled and one release; without `proofs` no request is worth anything."""
-    shapes = tuple(CodeShape(carrier=each, law="tardos", colluders=2) for each in carriers)
+    shapes = tuple(CodeShape(carrier=each, colluders=2) for each in carriers)
     custody = Custody(key=CodeKey.generate(entropy=seeded(seed)), shapes=shapes)
     registry = registry or Registry(MemoryStore(), clock=lambda: NOON)
     registry.add(custody.setup(title="test", budget=budget, places=stations + 1, releases=4))

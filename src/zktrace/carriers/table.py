@@ -85,6 +85,7 @@ _ENTRIES: Final = (
         length=2048,
         colluders=2,
         law="fair",
+        alignments=(Alignment(name="channels"),),
         trained=False,
         setting="strength",
         beside=True,

@@ -16,6 +16,7 @@ where g is the part of the weights that still say something. Both are found from
 No row and no key to one enters. Tensors that a suspect does not have are left out.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -25,7 +26,9 @@ from numpy.typing import NDArray
 
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
+from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles
+from zktrace.primitives.loading import loaded
 from zktrace.readouts.blocks import Blocks, Part, carrying, large, shape_of, sizes, usual
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow, every
@@ -40,6 +43,12 @@ SAMPLE: Final = 1 << 16  # weights of a tensor whose differences decide what is 
 PAYS: Final = 1.25  # times as much, or nothing is dropped
 _EDGE: Final = 0.125  # of a difference: where the density at it is counted
 _LIMITS: Final = np.array([2.0**power * (1 + part / 8) for power in range(-12, 6) for part in range(8)])
+Undo = Callable[[Arrays, Arrays, Sequence[str]], Arrays]  # a suspect, the shared model, names -> put back
+_UNDO: Final = {
+    "channels": "zktrace.readouts.realigning:realigned",
+    "folded": "zktrace.readouts.unfolding:unfolded",
+    "rotated": "zktrace.readouts.unrotating:unrotated",
+}
 _SINGLE_TOLERANCE: Final = 1e-5  # float32 sums in another order
 
 
@@ -122,20 +131,25 @@ class SpreadReader(Reader):
 
     def project(self, arrays: Arrays) -> Floats:
         """What a model says beyond the shared one, which says nothing."""
-        total, gain, seen, able = np.zeros(self.terms.length), 0.0, 0, sizes(arrays)
+        total, gain, seen = np.zeros(self.terms.length), 0.0, 0
         for part in self.parts:
-            if part.name not in able or shape_of(arrays, part.name) != shape_of(self.shared, part.name):
-                continue
-            found, values = self._part(part, arrays)
-            weight = found.weight(part.blocks)
-            total += weight * values
-            gain += weight * found.kept
-            seen += 1
+            given = _one(arrays, part.name)
+            if sizes(given) and shape_of(given, part.name) == shape_of(self.shared, part.name):
+                found, values = self._part(part, given)
+                weight = found.weight(part.blocks)
+                total += weight * values
+                gain += weight * found.kept
+                seen += 1
         if not seen:
             raise InputError(
                 "the model has none of the shared model's matrices, under their names and shapes"
             )
         return finite(total / gain) if gain else total
+
+    def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
+        """Disguised tensors are put back beside the shared model's, one at a time."""
+        undo: Undo = loaded(_UNDO[how])
+        return self.project(undo(suspect, shared, tuple(each.name for each in self.parts)))
 
     def glimpse(self, arrays: Arrays) -> Floats:
         """The readout of some of a copy's tensors: enough to tell whose it is, in a model of any size."""
@@ -164,6 +178,16 @@ class SpreadReader(Reader):
             return some
 
         return found, self.blocks.readings(part, differences)
+
+
+def _one(arrays: Arrays, name: str) -> Arrays:
+    """A suspect's tensor of a name by itself, made once; nothing if it has none that can be had."""
+    if isinstance(arrays, ModelState):
+        return ModelState([arrays.tensor(name)]) if name in arrays else {}
+    try:
+        return {name: arrays[name]} if name in arrays else {}
+    except InputError:  # a tensor that could not be put back
+        return {}
 
 
 def _differences(ours: NDArray[Any], theirs: NDArray[Any], deviation: float) -> Singles:

@@ -60,7 +60,11 @@ def fit_sizes(theirs: Balanced, ours: Balanced, places: Places) -> Sizes:
 
 
 def _left(
-    energy: Floats | Singles, cross: Floats | Singles, squares: Floats | Singles, rows: Floats, columns: Floats
+    energy: Floats | Singles,
+    cross: Floats | Singles,
+    squares: Floats | Singles,
+    rows: Floats,
+    columns: Floats,
 ) -> Sizes:
     def rest(axis: int, own: Floats, other: Floats) -> Floats:
         turned = (cross, squares) if axis else (cross.T, squares.T)
