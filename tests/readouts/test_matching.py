@@ -13,7 +13,7 @@ from zktrace.errors import InputError
 from zktrace.models import ModelState, open_model, save_model
 from zktrace.readouts import likeness as how
 from zktrace.readouts.blocks import Budget, split_into
-from zktrace.readouts.likeness import Form, best_form, forms, likeness, norms, places
+from zktrace.readouts.likeness import Form, Held, best_form, forms, likeness, norms, places
 from zktrace.readouts.matching import Matched, matched
 from zktrace.readouts.naming import unwrapped
 
@@ -223,9 +223,9 @@ def test_a_budget_ends_the_search() -> None:
     rng = np.random.default_rng(0)
     parts = {name: rng.standard_normal((16, 32)) for name in "ab"}
     whole = np.concatenate(list(parts.values()))
-    shapes = dict.fromkeys(parts, (16, 32))
-    assert [name for name, _ in split_into(whole, parts, shapes, Budget())] == ["a", "b"]
-    assert split_into(whole, parts, shapes, Budget(left=1)) == []
+    shared, theirs = Held({"w": whole}, "w"), [Held(parts, name) for name in parts]
+    assert [name for name, _ in split_into(shared, theirs, Budget())] == ["a", "b"]
+    assert split_into(shared, theirs, Budget(left=1)) == []
 
 
 # -- likeness
@@ -239,7 +239,8 @@ def test_a_budget_ends_the_search() -> None:
         ((4, 4), (4, 4), [(0, 1), (1, 0)]),
         ((4, 5), (4, 5, 1, 1), [(0, 1)]),
         ((5, 4), (4, 5, 1, 1), [(1, 0)]),
-        ((1, 1, 5, 4), (4, 5), [(3, 2, 1, 0), (3, 2, 0, 1)]),
+        ((1, 1, 5, 4), (4, 5), [(3, 2, 1, 0)]),
+        ((4, 4, 1, 1), (4, 4), [(0, 1, 2, 3), (3, 2, 1, 0)]),
         ((3, 2, 5, 4), (4, 5, 3, 2), [(3, 2, 0, 1)]),
         ((3, 3, 5, 4), (4, 5, 3, 3), [(3, 2, 1, 0), (3, 2, 0, 1)]),
         ((2, 6), (12,), [(0, 1)]),
@@ -254,8 +255,10 @@ def test_forms(stored: tuple[int, ...], wanted: tuple[int, ...], axes: list[tupl
     array = np.arange(np.prod(stored, dtype=int)).reshape(stored)
     for form in forms(stored, wanted):
         assert form.of(array).shape == wanted
-        chosen = places(array.size)
-        assert np.array_equal(form.at(array, chosen), form.of(array).ravel()[chosen])
+        chosen = places(array.size)[::-1]
+        expected = form.of(array).ravel()[chosen]
+        assert np.array_equal(Held({"w": array}, "w").at(chosen, form), expected)
+        assert np.array_equal(Held(ModelState.from_arrays({"w": array}), "w").at(chosen, form), expected)
 
 
 def test_places_are_even_and_in_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,17 +276,24 @@ def test_norms_equal_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(how, "_PART", 20)
     array = np.random.default_rng(0).standard_normal((7, 3, 2))
     matrix = array.reshape(7, 6)
-    assert np.allclose(norms(array, axis=0), [np.linalg.norm(row) for row in matrix])
-    assert np.allclose(norms(array, axis=1), [np.linalg.norm(column) for column in matrix.T])
+    plain, turned = forms((7, 3, 2), (7, 3, 2))[0], forms((7, 6), (6, 7))[0]
+    for held in (Held({"w": array}, "w"), Held(ModelState.from_arrays({"w": array}), "w")):
+        assert np.allclose(norms(held, plain, axis=0), np.linalg.norm(matrix, axis=1))
+        assert np.allclose(norms(held, plain, axis=1), np.linalg.norm(matrix, axis=0))
+    held = Held({"w": matrix}, "w")
+    assert np.allclose(norms(held, turned, axis=0), np.linalg.norm(matrix.T, axis=1))
+    assert np.allclose(norms(held, turned, axis=1), np.linalg.norm(matrix.T, axis=0))
+    assert norms(Held({"w": array}, "w"), Form(axes=(2, 1, 0), shape=(2, 3, 7)), axis=0) is None
 
 
 def test_the_plain_form_is_kept_unless_another_is_alike() -> None:
     rng = np.random.default_rng(0)
-    shared, stranger = rng.standard_normal((2, 30, 30))
+    one, other = rng.standard_normal((2, 30, 30))
+    shared, turned_one, stranger = (Held({"w": each}, "w") for each in (one, one.T, other))
     candidates = forms((30, 30), (30, 30))
     plain, turned = candidates
     assert best_form(candidates, shared, shared)[0] == plain
-    assert best_form(candidates, shared.T, shared)[0] == turned
+    assert best_form(candidates, turned_one, shared)[0] == turned
     assert best_form(candidates, stranger, shared)[0] == plain
     assert not turned.plain
     assert plain == Form(axes=(0, 1), shape=(30, 30))
@@ -295,8 +305,9 @@ def test_strangers_are_not_alike_and_edited_copies_are() -> None:
     apart, near = [], []
     for _ in range(200):
         one, other = rng.standard_normal((2, 64, 16))
-        apart.append(likeness(how.sample(one), how.sample(other)))
-        near.append(likeness(how.sample(one), how.sample(edited(one, rng))))
+        held = Held({"one": one, "other": other, "copy": edited(one, rng)}, "one")
+        apart.append(likeness(held.sample(), Held(held.model, "other").sample()))
+        near.append(likeness(held.sample(), Held(held.model, "copy").sample()))
     assert max(apart) < 0.2 < how.ALIKE < 0.9 < min(near)
 
 

@@ -1,16 +1,19 @@
 """How alike two tensors are, from a bounded sample of their elements, and in which order one is stored.
 
-A *form* is a way to read a stored array as one of another shape: its axes in another order, then reshaped.
-Nothing here knows a row: what is compared are a suspect's tensors and the shared model's.
+Tensors are looked at where they are held: none is made as a whole. A *form* is a way to read a stored array
+as one of another shape: its axes in another order, then reshaped. Nothing here knows a row: what is compared
+are a suspect's tensors and the shared model's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from zktrace.models import ModelState
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -41,9 +44,50 @@ class Form:
         """The array in this form: a view, if it can be one."""
         return array.transpose(self.axes).reshape(self.shape)
 
-    def at(self, array: Array, chosen: Indices) -> Floats:
-        """Elements of the array in this form, by their places in C order; the form itself is not made."""
-        return _picked(array.transpose(self.axes), chosen)
+    def stored_at(self, chosen: Indices, stored: Shape) -> Indices:
+        """Where the elements at these places of the form, in C order, lie in an array of the stored shape."""
+        if self.plain:
+            return chosen
+        turned = np.unravel_index(chosen, [stored[axis] for axis in self.axes])
+        back = [turned[self.axes.index(axis)] for axis in range(len(stored))]
+        return np.ravel_multi_index(back, stored).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One tensor of a model, not made yet."""
+
+    model: Mapping[str, Array]
+    name: str
+
+    @property
+    def shape(self) -> Shape:
+        """Its shape, from the model's table where it has one."""
+        if isinstance(self.model, ModelState):
+            return self.model.shape(self.name)
+        return np.shape(self.model[self.name])
+
+    @property
+    def plain(self) -> Form:
+        """As it is stored."""
+        return Form(axes=tuple(range(len(self.shape))), shape=self.shape)
+
+    def at(self, chosen: Indices, form: Form | None = None) -> Floats:
+        """Elements by their places in C order, of the tensor or of a form of it."""
+        where = chosen if form is None else form.stored_at(chosen, self.shape)
+        if isinstance(self.model, ModelState):
+            return finite(self.model.tensor(self.name).at(where))
+        return finite(self.model[self.name].reshape(-1)[where])
+
+    def sample(self, form: Form | None = None) -> Floats:
+        """The elements at `places`."""
+        return self.at(places(prod(self.shape)), form)
+
+    def runs(self) -> Iterator[Array]:
+        """All elements in order as flat arrays, a little at a time where the model keeps them so."""
+        if isinstance(self.model, ModelState):
+            return self.model.tensor(self.name).runs()
+        return iter((self.model[self.name].reshape(-1),))
 
 
 def forms(stored: Shape, wanted: Shape) -> list[Form]:
@@ -55,11 +99,11 @@ def forms(stored: Shape, wanted: Shape) -> list[Form]:
     """
     size = len(stored)
     orders = [tuple(range(size)), tuple(reversed(range(size)))] + [(3, 2, 0, 1)] * (size == 4)
-    fitting = [
-        axes for axes in dict.fromkeys(orders) if _long(stored[axis] for axis in axes) == _long(wanted)
-    ]
-    if len(_long(stored)) < 2:
-        fitting = fitting[:1]  # turning a vector changes nothing
+    different: dict[Shape, Shape] = {}  # by the order of the axes that have one
+    for axes in orders:
+        different.setdefault(tuple(axis for axis in axes if stored[axis] != 1), axes)
+    turned = different.values()
+    fitting = [axes for axes in turned if _long(stored[axis] for axis in axes) == _long(wanted)]
     if not fitting and prod(stored) == prod(wanted):
         fitting = orders[:1]
     return [Form(axes=axes, shape=wanted) for axes in fitting]
@@ -75,16 +119,6 @@ def places(count: int) -> Indices:
         return np.arange(count, dtype=np.int64)
     spread = np.arange(1, SAMPLE + 1, dtype=np.float64) * _GOLDEN % 1.0
     return np.unique((spread * count).astype(np.int64))
-
-
-def sample(array: Array) -> Floats:
-    """The elements of an array at its places."""
-    return _picked(array, places(array.size))
-
-
-def _picked(array: Array, chosen: Indices) -> Floats:
-    whole = np.atleast_1d(array)
-    return finite(whole[np.unravel_index(chosen, whole.shape)])
 
 
 def finite(values: Array) -> Floats:
@@ -109,29 +143,34 @@ def likeness(one: Floats, other: Floats) -> float:
     return abs(float(unit(one) @ unit(other)))
 
 
-def best_form(candidates: Sequence[Form], array: Array, shared: Array) -> tuple[Form, float]:
-    """The form in which an array is most alike, and how much: the first one, unless only another is ALIKE."""
-    chosen, wanted = places(shared.size), sample(shared)
+def best_form(candidates: Sequence[Form], theirs: Held, shared: Held) -> tuple[Form, float]:
+    """The form in which a tensor is alike, and how much: the first one, unless only another is ALIKE."""
+    wanted = shared.sample()
     found = []
     for form in candidates:
-        found.append((form, likeness(form.at(array, chosen), wanted)))
+        found.append((form, likeness(theirs.sample(form), wanted)))
         if found[-1][1] >= ALIKE:
             return found[-1]
     return found[0]
 
 
-def norms(array: Array, *, axis: int) -> Floats:
-    """Sizes of the rows (axis 0) or the columns (axis 1) of an array as a matrix: first axis by all others.
+def norms(held: Held, form: Form, *, axis: int) -> Floats | None:
+    """Sizes of the rows (axis 0) or the columns (axis 1) of a form as a matrix: first axis by all others.
 
-    Those of columns stay when rows are put in another order, and those of rows when columns are.
+    Those of columns stay when rows are put in another order, and those of rows when columns are. None for
+    kernels whose axes are reversed.
     """
-    matrix = array.reshape(array.shape[0], -1)
-    squares = np.zeros(matrix.shape[axis])
-    step = max(1, _PART // max(matrix.shape[1], 1))
-    for at in range(0, len(matrix), step):
-        part = np.square(finite(matrix[at : at + step]))
-        if axis == 0:
-            squares[at : at + step] = part.sum(axis=1)
-        else:
-            squares += part.sum(axis=0)
+    shape = held.shape if form.plain else tuple(_long(held.shape))
+    if len(shape) < 2 or (not form.plain and len(shape) > 2):
+        return None
+    rows, width = (form.shape[0], prod(form.shape[1:])) if form.plain else shape
+    by_row = (axis == 0) == form.plain
+    squares, start = np.zeros(rows if by_row else width), 0
+    for run in held.runs():
+        for at in range(0, len(run), _PART):
+            part = np.square(finite(run[at : at + _PART]))
+            where = np.arange(start + at, start + at + len(part))
+            where = where // width if by_row else where % width
+            squares += np.bincount(where, weights=part, minlength=len(squares))
+        start += len(run)
     return np.sqrt(squares)

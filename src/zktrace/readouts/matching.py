@@ -19,7 +19,6 @@ from typing import Final
 import numpy as np
 
 from zktrace.errors import InputError
-from zktrace.models import ModelState
 from zktrace.primitives.text import shown
 from zktrace.readouts.blocks import Budget, merged_at, split_into
 from zktrace.readouts.likeness import (
@@ -28,11 +27,11 @@ from zktrace.readouts.likeness import (
     Array,
     Floats,
     Form,
+    Held,
     Shape,
     best_form,
     forms,
     norms,
-    places,
     unit,
 )
 from zktrace.readouts.naming import Naming
@@ -98,9 +97,7 @@ class Matched(Mapping[str, Array]):
     def runs(self, name: str) -> Iterator[Array]:
         """The elements in order as flat arrays: a little at a time where the suspect stores them so."""
         stored = self._sources[name].stored
-        if stored is not None and isinstance(self._suspect, ModelState):
-            return self._suspect.tensor(stored).runs()
-        return iter((self[name].reshape(-1),))
+        return Held(self._suspect, stored).runs() if stored else iter((self[name].reshape(-1),))
 
 
 def matched(suspect: Mapping[str, Array], shared: Mapping[str, Array], names: Iterable[str]) -> Matched:
@@ -135,8 +132,8 @@ class _Search:
     _doubted: dict[str, tuple[str, Form]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._shapes = {name: _shape(self.shared, name) for name in self.wanted}
-        self._theirs = {name: _shape(self.suspect, name) for name in self.suspect}
+        self._shapes = {name: Held(self.shared, name).shape for name in self.wanted}
+        self._theirs = {name: Held(self.suspect, name).shape for name in self.suspect}
         self._free = dict.fromkeys(self._theirs)
 
     def missing(self) -> list[str]:
@@ -167,7 +164,8 @@ class _Search:
         for name, theirs in naming.pairs.items():
             form, alike = self._forms(theirs, name)[0], 1.0
             if prod(form.shape) >= LEAST:
-                form, alike = best_form(self._forms(theirs, name), self.suspect[theirs], self.shared[name])
+                held = Held(self.suspect, theirs), Held(self.shared, name)
+                form, alike = best_form(self._forms(theirs, name), *held)
             if alike < ALIKE:
                 self._doubted[name] = theirs, form
             else:
@@ -211,7 +209,8 @@ class _Search:
         shapes = {name: self._shapes[name] for name in self.missing() if prod(self._shapes[name]) >= LEAST}
         budget = Budget()
         for theirs in self._candidates():
-            found = merged_at(self.suspect, theirs, self._theirs[theirs], self.shared, shapes, budget=budget)
+            wanted = [Held(self.shared, name) for name in shapes]
+            found = merged_at(Held(self.suspect, theirs), wanted, budget)
             for name, (form, first) in found.items():
                 source = Source(parts=((theirs, form),), first=first, shape=self._shapes[name])
                 self._take(name, source, f"rows from {first} of the suspect's {shown(theirs)}{_turned(form)}")
@@ -222,8 +221,8 @@ class _Search:
         budget = Budget()
         for name in self.missing():
             if prod(self._shapes[name]) >= LEAST:
-                theirs = {each: self._theirs[each] for each in self._candidates()}
-                parts = split_into(self.shared[name], self.suspect, theirs, budget)
+                theirs = [Held(self.suspect, each) for each in self._candidates()]
+                parts = split_into(Held(self.shared, name), theirs, budget)
                 if parts:
                     listed = ", ".join(shown(each) for each, _ in parts[:4])
                     source = Source(parts=tuple(parts), shape=self._shapes[name])
@@ -243,10 +242,6 @@ class _Search:
                 )
 
 
-def _shape(arrays: Mapping[str, Array], name: str) -> Shape:
-    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])
-
-
 def _turned(form: Form) -> str:
     return "" if form.plain else ", transposed"
 
@@ -255,14 +250,14 @@ def _how(form: Form) -> str:
     return "" if form.plain else "stored transposed"
 
 
-def _samples(array: Array, form: Form) -> Floats:
-    return unit(form.at(array, places(array.size)))
+def _samples(held: Held, form: Form) -> Floats:
+    return unit(held.sample(form))
 
 
 def _sizes(axis: int) -> Score:
-    def score(array: Array, form: Form) -> Floats:
-        if len(form.shape) < 2 or min(form.shape[0], prod(form.shape[1:])) < _ENOUGH_SIZES:
-            return np.zeros(1)
-        return unit(norms(form.of(array), axis=axis))
+    def score(held: Held, form: Form) -> Floats:
+        length = form.shape[0] if axis == 0 else prod(form.shape[1:])
+        sizes = norms(held, form, axis=axis) if length >= _ENOUGH_SIZES else None
+        return np.zeros(length) if sizes is None else unit(sizes)
 
     return score

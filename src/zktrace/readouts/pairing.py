@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from zktrace.readouts.assignment import assign
-from zktrace.readouts.likeness import Array, Floats, Form, Shape, forms
+from zktrace.readouts.likeness import Array, Floats, Form, Held, Shape, forms
 
-Score = Callable[[Array, Form], Floats]  # an array in a form -> a vector of length one, or of zeros
+Score = Callable[[Held, Form], Floats]  # a tensor in a form -> a vector of length one, or of zeros
 
 _BATCH: Final = 64  # vectors that are compared at a time
 
@@ -33,8 +33,8 @@ def pairs(
     worth, chosen = np.zeros((len(rows), len(theirs))), {}
     for shape in dict.fromkeys(wanted.values()):
         own = [at for at, name in enumerate(rows) if wanted[name] == shape]
-        plain = Form(axes=tuple(range(len(shape))), shape=shape)
-        vectors = np.array([score(shared[rows[at]], plain) for at in own])
+        held = [Held(shared, rows[at]) for at in own]
+        vectors = np.array([score(each, each.plain) for each in held])
         for batch in _batches(_vectors(score, suspect, theirs, shape)):
             product = np.abs(vectors @ np.array([vector for _, _, vector in batch]).T)
             for (column, form, _), values in zip(batch, product.T, strict=True):
@@ -51,9 +51,9 @@ def _vectors(
 ) -> Iterator[tuple[int, Form, Floats]]:
     """Each of the suspect's tensors in each of its forms."""
     for column, name in enumerate(theirs):
-        array = suspect[name]
-        for form in forms(array.shape, shape):
-            yield column, form, score(array, form)
+        held = Held(suspect, name)
+        for form in forms(held.shape, shape):
+            yield column, form, score(held, form)
 
 
 def _batches(
