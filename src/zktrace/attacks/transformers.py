@@ -103,7 +103,10 @@ def rotate_stream(state: Arrays, graph: Graph, rng: np.random.Generator) -> Stat
         done[norm] = np.ones_like(done[norm])
     for name in graph.enters:
         done[name] = done[name] @ turn
-    for name in (*graph.filters, *(each.format(block) for block in done.blocks for each in (graph.out, graph.down))):
+    for name in (
+        *graph.filters,
+        *(each.format(block) for block in done.blocks for each in (graph.out, graph.down)),
+    ):
         done[name] = np.tensordot(turn.T, done[name], axes=1)
     return done.state()
 
@@ -155,7 +158,9 @@ class _Rewriting:
             shapes |= {each.format(block): (width,) for each in (graph.before_attention, graph.before_layers)}
         for name, shape in shapes.items():
             found = self[name].shape
-            if len(found) != len(shape) or any(a not in (b, None) and b is not None for a, b in zip(found, shape, strict=True)):
+            if len(found) != len(shape) or any(
+                a not in (b, None) and b is not None for a, b in zip(found, shape, strict=True)
+            ):
                 raise InputError(f"{name!r} has shape {found}, the graph needs {shape}")
         if any(self[name].shape[-1] != width for name in graph.enters):
             raise InputError(f"{graph.enters[0]!r} does not enter a stream of {width} numbers")
@@ -175,7 +180,9 @@ class _Rewriting:
 
     def state(self) -> State:
         """In the types and the order of the state that was given."""
-        made = {name: np.ascontiguousarray(array, dtype=self._types[name]) for name, array in self._arrays.items()}
+        made = {
+            name: np.ascontiguousarray(array, dtype=self._types[name]) for name, array in self._arrays.items()
+        }
         for name, array in made.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise InputError(f"{name!r} would have numbers that are not finite: a smaller spread")
