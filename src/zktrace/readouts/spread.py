@@ -29,6 +29,7 @@ from zktrace.errors import InputError
 from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles
 from zktrace.primitives.loading import loaded
+from zktrace.primitives.text import shown
 from zktrace.readouts.blocks import REALS, Blocks, Part, carrying, large, usual
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow, every
@@ -146,6 +147,11 @@ class SpreadReader(Reader):
     def _named(self, suspect: Arrays) -> Matched:
         """A suspect's tensors of real numbers under the shared model's names, in its shapes."""
         return matched(_reals(suspect), self.shared, self._names)
+
+    def remarks(self, arrays: Arrays) -> tuple[str, ...]:
+        """Tensors that were found otherwise than by their names, and those that were not."""
+        found = self._named(arrays)
+        return (*found.notes, *(f"{shown(name)}: not found in the suspect" for name in found.missing))
 
     def _read(self, arrays: Arrays) -> Floats:
         """Tensors that are there, added up by what they are worth."""
