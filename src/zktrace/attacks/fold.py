@@ -1,6 +1,6 @@
 """BatchNorm layers written into the convolutions before them, as exporters do: the same outputs, no scales.
 
-    W'_c = g_c W_c        b'_c = beta_c + g_c (b_c - mean_c)        g_c = gamma_c / sqrt(var_c + eps)
+W'_c = g_c W_c        b'_c = beta_c + g_c (b_c - mean_c)        g_c = gamma_c / sqrt(var_c + eps)
 """
 
 import numpy as np
