@@ -1,0 +1,167 @@
+"""Directions in all weights of a model: what the spread carrier writes along and reads.
+
+A tensor is cut into blocks of n weights in their stored order; what is left at its end carries nothing. With
+H the n x n Hadamard matrix, S_j and R_j the signs of block j, sigma the deviation of the shared model's
+tensor and J its blocks,
+
+    a move of b      sigma n^(-1/2) S_j o (H (R_j o e_b))    in every block j
+    a reading        phi_b(d) = (1/J) sum over j of n^(-1/2) [R_j o (H (S_j o d_j / sigma))]_b
+
+The n moves are orthogonal, and phi of a move by t is t, exactly. Every weight carries every position, so the
+mark of a single weight is nearly Gaussian (docs/coalitions.md says why that matters). Signs are two streams
+of bits a tensor, under the seed of the release's directions: whoever has it knows no row.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from zktrace.carriers import LEAST
+from zktrace.derivation.streams import Stream
+from zktrace.errors import InputError
+from zktrace.models import ModelState
+from zktrace.primitives.hadamard import Singles, transform
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.flow import Flow
+from zktrace.readouts.scales import Arrays
+
+MOST: Final = 1 << 13
+BLOCKS: Final = 16  # that a tensor has at least
+TENSORS: Final = 2048  # that carry at most: the largest
+CHUNK: Final = 1 << 18  # weights that are worked on at a time
+_ROOM: Final = 1 << 10  # weights a position that a code has by default
+_LONGEST: Final = 1 << 12  # what a code has by default at most
+_SIGNS: Final = (1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)).astype(
+    np.float32
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A tensor that carries."""
+
+    name: str
+    blocks: int
+    deviation: float  # of all its weights, in the shared model: a float32
+
+    def __post_init__(self) -> None:
+        if self.blocks < 1 or not 0.0 < self.deviation < math.inf:
+            raise InputError(f"{self.name}: {self.blocks} blocks of deviation {self.deviation} carry nothing")
+
+
+def sizes(arrays: Arrays) -> dict[str, int]:
+    """Weights of every tensor that may carry: of real numbers, and with two axes or more."""
+    if isinstance(arrays, ModelState):
+        facts = [(each.name, each.dtype, each.shape) for each in arrays.tensors()]
+    else:
+        facts = [(name, str(each.dtype), np.shape(each)) for name, each in arrays.items()]
+    return {
+        name: math.prod(shape)
+        for name, dtype, shape in facts
+        if dtype in ("float64", "float32", "float16", "bfloat16") and len(shape) >= 2
+    }
+
+
+def shape_of(arrays: Arrays, name: str) -> tuple[int, ...]:
+    """The shape of a tensor, which is not made for that."""
+    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])
+
+
+def longest(arrays: Arrays) -> int:
+    """Positions of the longest code that a model bears; 0 if it bears none."""
+    largest = max(sizes(arrays).values(), default=0) // BLOCKS
+    found = 1 << max(largest.bit_length() - 1, 0)
+    return min(found, MOST) if largest >= LEAST else 0
+
+
+def usual(arrays: Arrays) -> int:
+    """Positions that suit a model: one for 1,024 weights, a power of two."""
+    bearable, weights = longest(arrays), sum(sizes(arrays).values())
+    wanted = max(weights // _ROOM, 2 * LEAST)
+    return min(bearable, 1 << (wanted.bit_length() - 1), _LONGEST)
+
+
+def check_length(length: int, arrays: Arrays) -> None:
+    """InputError, with the longest code that the model bears, if it does not bear this one."""
+    bearable = longest(arrays)
+    if not bearable:
+        raise InputError(
+            "the model is too small to carry a code in its weights: it has no matrix of "
+            f"{BLOCKS * LEAST} real numbers or more"
+        )
+    if length & (length - 1) or not LEAST <= length <= bearable:
+        raise InputError(
+            f"a code of {length} positions: this model bears a power of two from {LEAST} to {bearable}"
+        )
+
+
+def carrying(arrays: Arrays, length: int) -> tuple[Part, ...]:
+    """The tensors of a shared model that carry, in the order of their names: 16 blocks or more, finite."""
+    check_length(length, arrays)
+    weights = sizes(arrays)
+    large = [(size // length, name) for name, size in weights.items() if size >= BLOCKS * length]
+    chosen = sorted(name for _, name in sorted(large, key=lambda each: (-each[0], each[1]))[:TENSORS])
+    found = []
+    for name in chosen:
+        deviation = deviation_of(arrays, name)
+        if deviation > 0.0:
+            found.append(Part(name=name, blocks=weights[name] // length, deviation=deviation))
+    if not found:
+        raise InputError("no matrix of the model has finite weights that differ: nothing can carry a code")
+    return tuple(found)
+
+
+def deviation_of(arrays: Arrays, name: str) -> float:
+    """The deviation of a tensor's numbers, rounded to float32; 0 if they are not all finite, or alike."""
+    flow, size, total, squares = Flow(arrays, name), 0, 0.0, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        while len(some := flow.take(CHUNK)):
+            wide = some.astype(np.float64)
+            size += len(wide)
+            total += float(wide.sum())
+            squares += float(wide @ wide)
+        if not (math.isfinite(total) and math.isfinite(squares)):
+            return 0.0
+        variance = squares / size - (total / size) ** 2
+        found = float(np.float32(math.sqrt(max(variance, 0.0))))
+    return found if 1e-6 * math.sqrt(squares / size) < found < math.inf else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """The directions of a seed."""
+
+    seed: bytes
+    length: int  # n, a power of two
+
+    def signs(self, part: Part) -> Iterator[tuple[Singles, Singles]]:
+        """S and R of some blocks after the other, from the front of a tensor on, a row a block."""
+        outer, inner = (Stream(f"spread/{use}", self.seed, part.name.encode()) for use in ("outer", "inner"))
+        step = max(1, CHUNK // self.length)
+        for first in range(0, part.blocks, step):
+            count = min(step, part.blocks - first)
+            yield self._drawn(outer, count), self._drawn(inner, count)
+
+    def _drawn(self, stream: Stream, count: int) -> Singles:
+        words = stream.words(count * self.length // 64).astype("<u8").view(np.uint8)
+        found: Singles = np.empty((len(words), 8), dtype=np.float32)
+        np.take(_SIGNS, words, axis=0, out=found, mode="clip")  # every byte is in range: nothing is clipped
+        return found.reshape(count, self.length)
+
+    def moves(self, part: Part, values: Floats) -> Iterator[Singles]:
+        """The move of a tensor by a value a position, in deviations, piece by piece up to its last block."""
+        wanted = (values / math.sqrt(self.length)).astype(np.float32)
+        for outer, inner in self.signs(part):
+            moved = transform(np.multiply(inner, wanted, out=inner))
+            yield np.multiply(moved, outer, out=moved).reshape(-1)
+
+    def readings(self, part: Part, differences: Callable[[int], Singles]) -> Floats:
+        """phi of differences, in deviations, of which the next so many are asked for again and again."""
+        total = np.zeros(self.length)
+        for outer, inner in self.signs(part):
+            signed = np.multiply(outer, differences(outer.size).reshape(outer.shape), out=outer)
+            total += np.einsum("ij,ij->j", transform(signed), inner)
+        return total / (part.blocks * math.sqrt(self.length))
