@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.attacked import as_read, as_stored, opened, saved
+from zktrace.cli.attacked import Stored, leaked, opened, saved
 from zktrace.cli.options import Cifar10, Force, Json, Seed, run_spec
 from zktrace.cli.output import check_free
 from zktrace.errors import InputError
@@ -118,15 +118,15 @@ def collude(
     from zktrace.attacks.collusion import collude as put_together
 
     copies = [opened(source) for source in sources]
-    halves = {each.name for each in copies[0].tensors() if each.dtype == "bfloat16"}
-    leaked = put_together(
-        [as_stored(each) for each in copies],
+    stored = [Stored(each) for each in copies]
+    coalition = put_together(
+        stored,
         strategy,
         rng=np.random.default_rng(seed),
         weights=None if weights is None else _numbers(weights),
-        bfloat16=halves,
+        bfloat16=stored[0].halves,
     )
-    saved(out, as_read(leaked, halves), "collude", sources, force=force, as_json=as_json)
+    saved(out, leaked(copies[0], coalition.pieces), "collude", sources, force=force, as_json=as_json)
 
 
 @app.command("finetune")
