@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from zktrace.carriers import CARRIERS, NAMES, Profile, needs_training
+from zktrace.carriers import CARRIERS, NAMES, Profile, law_of, needs_training
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
@@ -163,6 +163,7 @@ def _layout(
         carrier=name,
         profile=profile,
         length=survey.length,
+        law=law_of(name, profile),
         dimension=survey.dimension,
         layers=survey.layers,
         deviations=np.array(survey.deviations, dtype=">f4").tobytes(),
