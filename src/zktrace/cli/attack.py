@@ -215,7 +215,7 @@ def fold(source: Source, out: Out, force: Force = False, as_json: Json = False) 
     """Write BatchNorm layers into the convolutions before them, as exporters do: outputs stay, scales go."""
     from zktrace.attacks.fold import fold as fold_state
 
-    _save(out, fold_state(_open(source)), "fold", [source], force=force, as_json=as_json)
+    saved(out, fold_state(opened(source)), "fold", [source], force=force, as_json=as_json)
 
 
 @app.command("isometry")

@@ -31,9 +31,16 @@ def embedding_of(arrays: Arrays, inputs: Images, network: Network | None = None)
 
     Without a `network` it is the ResNet of this package that the state fits.
     """
-    model = _resnet(arrays, inputs) if network is None else _own(arrays, inputs, network)
+    model = (
+        _resnet(arrays, inputs) if network is None else OwnNetwork(_loaded(arrays, network), network, inputs)
+    )
     check_answers(len(inputs), model.features)
     return model
+
+
+def module_of(arrays: Arrays, network: Network | None = None) -> nn.Module:
+    """The torch module of a state, in evaluation mode, as it is."""
+    return backbone_of(plain(arrays)) if network is None else _loaded(arrays, network)
 
 
 def names_in(arrays: Iterable[str], network: Network | None = None) -> dict[str, str]:
@@ -73,7 +80,7 @@ def _resnet(arrays: Arrays, inputs: Images) -> Embedding:
     return model
 
 
-def _own(arrays: Arrays, inputs: Images, network: Network) -> Embedding:
+def _loaded(arrays: Arrays, network: Network) -> nn.Module:
     module = made(network)
     wanted = module.state_dict()
     state = {name: arrays[given] for name, given in _fitted(list(arrays), wanted).items()}
@@ -83,7 +90,7 @@ def _own(arrays: Arrays, inputs: Images, network: Network) -> Embedding:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InputError(f"{name!r} has numbers that are not finite")
     load_state(module, state)
-    return OwnNetwork(module, network, inputs[:1])
+    return module
 
 
 def _fitted(given: list[str], wanted: Iterable[str]) -> dict[str, str]:
@@ -102,7 +109,7 @@ def _fitted(given: list[str], wanted: Iterable[str]) -> dict[str, str]:
 class OwnNetwork(Embedding):
     """A module that somebody brought along, with its features and what of it a writer may train."""
 
-    def __init__(self, module: nn.Module, network: Network, sample: Images) -> None:
+    def __init__(self, module: nn.Module, network: Network, inputs: Images) -> None:
         super().__init__()
         self.module = module
         self._caught: list[Tensor] = []
@@ -110,7 +117,7 @@ class OwnNetwork(Embedding):
         self._hook(network.features)
         self._trained = _stage(module, self._last, network.train)
         with torch.no_grad():
-            self._features = self.said(torch.from_numpy(np.array(sample))).features.shape[1]
+            self._features = self.said(torch.from_numpy(np.array(inputs[:1]))).features.shape[1]
 
     def _hook(self, name: str) -> None:
         """Catch features where they pass; the module's own output if there is nowhere else."""
