@@ -9,6 +9,7 @@ import typer
 
 from zktrace.cli.budget import check_budget, confirm_uncertified
 from zktrace.cli.carriers import carrier_choice, carriers_of
+from zktrace.cli.network import FeaturesAt, NetworkAt, network_option
 from zktrace.cli.options import Force, Json, WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.output import check_free, emit, say
 from zktrace.cli.status import budget_line
@@ -71,6 +72,8 @@ def trace(
             "--all-scores", help="Show the scores of stations that are not named. They are secrets."
         ),
     ] = False,
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
     force: Force = False,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -87,6 +90,7 @@ def trace(
     if not 0 < eps < 1:
         raise InputError(f"--budget must lie between 0 and 1, not be {budget}")
     _check_outputs(suspect or scores, out, page, force=force)
+    own = network_option(network, features)
     ledger = home.registry.ledger()
     if uncertified:
         confirm_uncertified(ledger, yes=yes)
@@ -97,7 +101,7 @@ def trace(
             suspect,
             scores=scores,
             budget=eps,
-            release=release,
+            release=release if own is None else home.leaked(release, network=own),
             carriers=None if carrier is None else carriers_of(carrier),
             align=align,
             certify=not uncertified,

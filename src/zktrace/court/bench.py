@@ -17,6 +17,7 @@ from zktrace.court.policy import Policy
 from zktrace.court.scoring import StageScore
 from zktrace.evidence import Evidence
 from zktrace.models import ModelState
+from zktrace.readouts.network import Network
 from zktrace.registry.log import Head
 
 
@@ -28,6 +29,7 @@ class Suspect:
     scores: NDArray[Any] | None = None
     shared: ModelState | None = None  # the release's model, which an aligned suspect is held against
     probes: tuple[ModelState, ...] = ()  # of the release, by which a network is read
+    network: Network | None = None  # the judge's own word for it, if it is none of this package's
 
     @property
     def given(self) -> bool:
