@@ -243,8 +243,8 @@ def rewrite(
     from zktrace.attacks.transformers import disguise
 
     rng = np.random.default_rng(seed)
-    done = disguise(_open(source), graph, rng, how=how, heads=heads, spread=spread)
-    _save(out, done, "rewrite", [source], force=force, as_json=as_json)
+    done = disguise(opened(source), graph, rng, how=how, heads=heads, spread=spread)
+    saved(out, done, "rewrite", [source], force=force, as_json=as_json)
 
 
 @app.command("isometry")
