@@ -59,6 +59,7 @@ def layout(carrier: str) -> Layout:
         carrier=carrier,
         profile="informed",
         length=LENGTHS[carrier],
+        law="tardos",
         dimension=64,
         layers=(32, 32) if carrier == "weight" else (),
         deviations=b"",

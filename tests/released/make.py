@@ -277,6 +277,7 @@ def paper(out: Path) -> None:
         carrier="weight",
         profile="paper",
         length=256,
+        law="tardos",
         dimension=300,
         layers=(150, 150),
         deviations=b"",
