@@ -218,6 +218,35 @@ def fold(source: Source, out: Out, force: Force = False, as_json: Json = False) 
     saved(out, fold_state(opened(source)), "fold", [source], force=force, as_json=as_json)
 
 
+@app.command("rewrite")
+def rewrite(
+    source: Source,
+    out: Out,
+    graph: Annotated[
+        str, typer.Option("--graph", help="Names of its tensors: language or vision, as this package's.")
+    ] = "language",
+    how: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--how", help="permuted, rescaled, rotated; repeat it. Default: all, one after the other."
+        ),
+    ] = None,
+    heads: Annotated[int, typer.Option("--heads", min=1, help="Of attention in a block.")] = 4,
+    spread: Annotated[float, typer.Option("--spread", help="Deviation of the factors' logarithms.")] = 1.0,
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Permute, rescale and rotate a transformer with RMSNorm: outputs stay, no weight does."""
+    import numpy as np
+
+    from zktrace.attacks.transformers import disguise
+
+    rng = np.random.default_rng(seed)
+    done = disguise(opened(source), graph, rng, how=how, heads=heads, spread=spread)
+    saved(out, done, "rewrite", [source], force=force, as_json=as_json)
+
+
 @app.command("isometry")
 def isometry(source: Source, out: Out, seed: Seed = 0, force: Force = False, as_json: Json = False) -> None:
     """Rotate the features at random by a last layer: distances stay, coordinates do not."""

@@ -50,7 +50,9 @@ class Bench:
     biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed
     directions: dict[str, bytes] = field(default_factory=dict)  # by carrier: the seed of the directions
     rows: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (station, carrier): packed, as derived
-    stages: dict[tuple[int, str], StageScore] = field(default_factory=dict)  # (stage counted from 1, carrier)
+    stages: dict[tuple[int, str, str], StageScore] = field(
+        default_factory=dict
+    )  # (stage counted from 1, carrier, by which score)
     read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # readouts that the judge made
     recomputed: set[str] = field(
         default_factory=set

@@ -331,6 +331,7 @@ class Workspace(Home):
             path=None if warnings else path,
             leads=leads,
             unread=read.reading.left,
+            remarks=read.reading.remarks,
             warnings=(*warnings, *failed),
             source=read.source,
             scores=read.scores,

@@ -130,6 +130,10 @@ class Reader(ABC):
         """The readout of such a one."""
         return self.readout(self.answered(scores), self.reference)
 
+    def remarks(self, arrays: Arrays) -> tuple[str, ...]:
+        """What a person should know of how a suspect's parts were found, or were not."""
+        return ()
+
     @property
     def carrying(self) -> dict[str, int]:
         """Tensors that are read and how many of their numbers, where a carrier is in several of them."""

@@ -160,7 +160,9 @@ class OpenRelease:
         wanted = self.carriers if carriers is None else tuple(carriers)
         if not wanted:
             raise InputError("a suspect is read on one carrier or more")
-        readouts, left = [], []
+        readouts: list[Readout] = []
+        left: list[tuple[str, str]] = []
+        remarks: list[tuple[str, str]] = []
         for name in wanted:
             reader = self.reader(name)
             try:
@@ -171,12 +173,13 @@ class OpenRelease:
                 left.append((name, str(error)))
             else:
                 readouts.append(Readout(carrier=name, values=values, reference=reader.reference))
+                remarks += ((name, each) for each in reader.remarks(suspect))
         unread = {name for name, _ in left}
         further = tuple(self._attempts(suspect, wanted, unread)) if align else ()
         self._check_files(further)
         if not readouts and not further:
             raise InputError("; ".join(f"{name}: {reason}" for name, reason in left))
-        return Reading(readouts=tuple(readouts), further=further, left=tuple(left))
+        return Reading(readouts=tuple(readouts), further=further, left=tuple(left), remarks=tuple(remarks))
 
     def read_answers(self, scores: NDArray[Any]) -> Reading:
         """Read a suspect that was only asked, by its scores of the probes. No network is needed."""
