@@ -1,0 +1,52 @@
+"""A multi-layer perceptron of scikit-learn on its handwritten digits: arrays that no framework of ours made."""
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from sklearn.neural_network import MLPClassifier
+from torch import Tensor, nn
+
+from zktrace.learning.arrays import State
+from zktrace.studies.zoo.tasks import SampleTask
+
+HIDDEN = (256, 256)
+
+
+class Perceptron(nn.Module):
+    """What `MLPClassifier` computes before its softmax, with arrays named as it names them."""
+
+    def __init__(self, sizes: tuple[int, ...] = (64, *HIDDEN, 10)) -> None:
+        super().__init__()
+        pairs = list(zip(sizes, sizes[1:], strict=False))
+        self.coefs_ = nn.ParameterList(nn.Parameter(torch.zeros(pair)) for pair in pairs)
+        self.intercepts_ = nn.ParameterList(nn.Parameter(torch.zeros(after)) for _, after in pairs)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """Samples to class scores."""
+        layers = list(zip(self.coefs_, self.intercepts_, strict=True))
+        for weights, biases in layers[:-1]:
+            samples = torch.relu(samples @ weights + biases)
+        weights, biases = layers[-1]
+        return samples @ weights + biases
+
+
+def digits() -> SampleTask:
+    """1,797 handwritten digits; every fifth is held out."""
+    found = load_digits()
+    samples = (found.data / 16).astype(np.float32)
+    labels = found.target.astype(np.int64)
+    held = np.arange(len(labels)) % 5 == 0
+    return SampleTask(train=(samples[~held], labels[~held]), test=(samples[held], labels[held]))
+
+
+def fitted(task: SampleTask, *, seed: int, epochs: int) -> MLPClassifier:
+    """As scikit-learn fits it, in single precision."""
+    model = MLPClassifier(HIDDEN, max_iter=epochs, n_iter_no_change=epochs, random_state=seed)
+    return model.fit(*task.train)
+
+
+def arrays_of(model: MLPClassifier) -> State:
+    """The weights that scikit-learn found."""
+    found = {f"coefs_.{place}": each for place, each in enumerate(model.coefs_)}
+    found |= {f"intercepts_.{place}": each for place, each in enumerate(model.intercepts_)}
+    return {name: np.ascontiguousarray(each, np.float32) for name, each in found.items()}

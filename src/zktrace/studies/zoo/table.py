@@ -1,0 +1,141 @@
+"""The networks of the zoo, by name: how each is built, trained, measured and trained further."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from torch import nn
+
+from zktrace.errors import InputError
+from zktrace.learning.arrays import Arrays, State
+from zktrace.models import ModelState, open_model, save_model
+from zktrace.studies.zoo.convolutions import GroupNormResNet, NextNet, PlainNet
+from zktrace.studies.zoo.digits import Perceptron, arrays_of, digits, fitted
+from zktrace.studies.zoo.tasks import SampleTask, Task, library_text, pictures
+from zktrace.studies.zoo.training import Lesson, Told, adapted, finetuned, measured, trained
+from zktrace.studies.zoo.transformers import LanguageModel, VisionTransformer
+
+SEED: Final = 42  # of trained networks, unless another is asked for
+STEPS: Final = 100  # of further training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Animal:
+    """One network of the zoo."""
+
+    name: str
+    title: str  # in tables
+    build: Callable[[], nn.Module]
+    lesson: Lesson
+    further: float  # rate of further training
+    data: str  # what it learns: images, text or digits
+
+    def task(self, cifar10: Path | None) -> Task:
+        """What it learns."""
+        if self.data != "images":
+            return _TASKS[self.data]()
+        if cifar10 is None:
+            raise InputError(f"{self.name} learns CIFAR-10: name the folder of its batches (--cifar10)")
+        return _pictures(cifar10)
+
+    def train(
+        self, task: Task, *, seed: int = SEED, checkpoint: Path | None = None, progress: Told | None = None
+    ) -> State:
+        """A new one."""
+        if isinstance(task, SampleTask) and self.data == "digits":
+            return arrays_of(fitted(task, seed=seed, epochs=self.lesson.epochs))
+        return trained(self.build, task, self.lesson, seed=seed, checkpoint=checkpoint, progress=progress)
+
+    def kept(self, folder: Path, task: Task, *, seed: int = SEED, progress: Told | None = None) -> ModelState:
+        """From its file, which is made if it is missing."""
+        path = self.path(folder, seed=seed)
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            checkpoint = path.with_suffix(".checkpoint")
+            save_model(path, self.train(task, seed=seed, checkpoint=checkpoint, progress=progress))
+            checkpoint.unlink(missing_ok=True)
+        return open_model(path)
+
+    def path(self, folder: Path, *, seed: int = SEED) -> Path:
+        """The file of a trained one."""
+        return folder / f"{self.name}{'' if seed == SEED else f'-{seed}'}.safetensors"
+
+    def measured(self, state: Arrays, task: Task) -> float:
+        """On held-out data."""
+        return measured(self.build(), state, task)
+
+    def finetuned(self, state: Arrays, task: Task, *, seed: int, steps: int = STEPS) -> State:
+        """All weights trained further."""
+        size = self.lesson.batch
+        return finetuned(self.build(), state, task, steps=steps, rate=self.further, batch=size, seed=seed)
+
+    def adapted(self, state: Arrays, task: Task, *, seed: int, steps: int = STEPS) -> State:
+        """By LoRA, merged."""
+        rate, size = 10 * self.further, self.lesson.batch
+        return adapted(self.build(), state, task, steps=steps, rate=rate, batch=size, seed=seed)
+
+
+_ENTRIES: Final = (
+    Animal(
+        name="cnn",
+        title="plain CNN, no normalisation",
+        build=PlainNet,
+        lesson=Lesson(epochs=12),
+        further=1e-4,
+        data="images",
+    ),
+    Animal(
+        name="groupnorm",
+        title="ResNet with GroupNorm",
+        build=GroupNormResNet,
+        lesson=Lesson(epochs=8, rate=2e-3),
+        further=1e-4,
+        data="images",
+    ),
+    Animal(
+        name="vit",
+        title="vision transformer",
+        build=VisionTransformer,
+        lesson=Lesson(epochs=12),
+        further=1e-4,
+        data="images",
+    ),
+    Animal(
+        name="convnext",
+        title="after ConvNeXt",
+        build=NextNet,
+        lesson=Lesson(epochs=10, rate=2e-3),
+        further=1e-4,
+        data="images",
+    ),
+    Animal(
+        name="language",
+        title="language model, by character",
+        build=LanguageModel,
+        lesson=Lesson(epochs=12, steps=100, batch=16, rate=3e-3),
+        further=1e-4,
+        data="text",
+    ),
+    Animal(
+        name="mlp",
+        title="scikit-learn MLP",
+        build=Perceptron,
+        lesson=Lesson(epochs=100),
+        further=1e-3,
+        data="digits",
+    ),
+)
+ANIMALS: Final = {each.name: each for each in _ENTRIES}
+
+_pictures = cache(pictures)
+_TASKS: Final[dict[str, Callable[[], Task]]] = {"text": cache(library_text), "digits": cache(digits)}
+
+
+def animal(name: str) -> Animal:
+    """The network of a name, or InputError."""
+    try:
+        return ANIMALS[name]
+    except KeyError:
+        raise InputError(f"no network {name!r}; known: {', '.join(ANIMALS)}") from None

@@ -1,0 +1,123 @@
+"""What networks of the zoo learn: batches, a loss, and a measure on data that they never saw."""
+
+import sysconfig
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from zktrace.learning.arrays import Images, Labels
+from zktrace.learning.batches import batch, moved_about
+from zktrace.learning.data.cifar10 import load_cifar10
+
+Measure = Literal["accuracy", "perplexity"]
+Batch = tuple[Tensor, Tensor]  # what goes in, what should come out
+SYMBOLS: Final = 97  # printable ASCII, the end of a line, and one symbol for all else
+_ALONG: Final = 128  # characters that a language model sees at a time
+_MODULES: Final = 400  # of the standard library, in the order of their names
+_HELD_OUT: Final = 8  # every so many modules: never trained on
+_MEASURED: Final = 512  # windows of held-out text
+_TESTED: Final = 500  # samples at a time
+
+
+class Task(Protocol):
+    """Of one kind of network."""
+
+    @property
+    def measure(self) -> Measure:
+        """What `measured` gives."""
+
+    def batch(self, size: int, rng: np.random.Generator) -> Batch:
+        """Some of the training data."""
+
+    def loss(self, module: nn.Module, given: Batch) -> Tensor:
+        """To be made small."""
+
+    def measured(self, module: nn.Module) -> float:
+        """On held-out data: the share of right answers, or the perplexity of a character."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampleTask:
+    """Samples and their classes."""
+
+    train: tuple[Images | NDArray[np.float32], Labels]
+    test: tuple[Images | NDArray[np.float32], Labels]
+    moved: bool = False  # whether training images are shifted and mirrored
+    measure: Measure = "accuracy"
+
+    def batch(self, size: int, rng: np.random.Generator) -> Batch:
+        """Samples drawn at random."""
+        samples, labels = self.train
+        chosen = rng.integers(0, len(labels), size)
+        inputs = batch(samples, chosen)
+        return (moved_about(inputs, rng) if self.moved else inputs), torch.from_numpy(labels[chosen])
+
+    def loss(self, module: nn.Module, given: Batch) -> Tensor:
+        """Cross-entropy."""
+        return functional.cross_entropy(module(given[0]), given[1])
+
+    def measured(self, module: nn.Module) -> float:
+        """Accuracy on all of the test samples."""
+        samples, labels = self.test
+        right = 0
+        with torch.inference_mode():
+            for start in range(0, len(labels), _TESTED):
+                part = np.arange(start, min(start + _TESTED, len(labels)))
+                answers = module(batch(samples, part)).argmax(1).numpy()
+                right += int((answers == labels[part]).sum())
+        return right / len(labels)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextTask:
+    """Text, a character at a time."""
+
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    measure: Measure = "perplexity"
+
+    def batch(self, size: int, rng: np.random.Generator) -> Batch:
+        """Windows from anywhere in the text."""
+        starts = rng.integers(0, len(self.train) - _ALONG, size)
+        windows = torch.from_numpy(self.train[starts[:, None] + np.arange(_ALONG + 1)])
+        return windows[:, :-1], windows[:, 1:]
+
+    def loss(self, module: nn.Module, given: Batch) -> Tensor:
+        """Cross-entropy of every next character."""
+        return functional.cross_entropy(module(given[0]).flatten(0, 1), given[1].flatten())
+
+    def measured(self, module: nn.Module) -> float:
+        """Perplexity of a character of the held-out text."""
+        starts = np.linspace(0, len(self.test) - _ALONG - 1, _MEASURED).astype(np.int64)
+        windows = torch.from_numpy(self.test[starts[:, None] + np.arange(_ALONG + 1)])
+        with torch.inference_mode():
+            losses = [float(self.loss(module, (part[:, :-1], part[:, 1:]))) for part in windows.split(64)]
+        return float(np.exp(np.mean(losses)))
+
+
+def pictures(folder: Path) -> SampleTask:
+    """CIFAR-10."""
+    data = load_cifar10(folder)
+    assert data.split is not None  # noqa: S101 - its loader prescribes one
+    return SampleTask(train=data.take(data.split.train), test=data.take(data.split.test), moved=True)
+
+
+def library_text() -> TextTask:
+    """The sources of this Python's standard library; every eighth module is held out."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    texts = [path.read_text("utf-8", "replace") for path in sorted(folder.glob("*.py"))[:_MODULES]]
+    train = "".join(text for place, text in enumerate(texts) if place % _HELD_OUT)
+    return TextTask(train=encoded(train), test=encoded("".join(texts[::_HELD_OUT])))
+
+
+def encoded(text: str) -> NDArray[np.int64]:
+    """Characters as symbols: 0 for a new line, 1..95 for printable ASCII, 96 for anything else."""
+    codes = np.frombuffer(text.encode("ascii", "replace"), np.uint8).astype(np.int64)
+    return np.where(codes == ord("\n"), 0, np.where((codes >= 32) & (codes < 127), codes - 31, SYMBOLS - 1))

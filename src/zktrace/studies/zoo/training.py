@@ -1,0 +1,183 @@
+"""How networks of the zoo come to be, and what an owner of a copy does with it: further training, LoRA."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.optim import Adam
+
+from zktrace.learning.arrays import Arrays, State
+from zktrace.learning.configs import cosine
+from zktrace.learning.keeping import Keeping
+from zktrace.learning.loop import Course, Epoch, Trained, train
+from zktrace.learning.states import load_state, state_of
+from zktrace.learning.threads import single_threaded
+from zktrace.studies.zoo.tasks import Batch, Task
+
+RANK: Final = 8  # of an update by LoRA
+_WARM: Final = 50  # steps in which the rate rises
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """How long, how fast, how many samples a step."""
+
+    epochs: int
+    steps: int = 156  # an epoch: CIFAR-10's 20,000 images, once
+    batch: int = 128
+    rate: float = 1e-3
+
+    def at(self, step: int) -> float:
+        """The rate of a step: it rises for a while, then is annealed."""
+        return cosine(self.rate, step, self.epochs * self.steps) * min(1.0, (step + 1) / _WARM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonReport:
+    """What is told of an epoch."""
+
+    epoch: int
+    loss: float
+
+
+Told = Callable[[LessonReport], None]
+
+
+def trained(
+    build: Callable[[], nn.Module],
+    task: Task,
+    lesson: Lesson,
+    *,
+    seed: int,
+    checkpoint: Path | None = None,
+    progress: Told | None = None,
+) -> State:
+    """A new network after its lesson; with a checkpoint it goes on where it stopped."""
+    with single_threaded():
+        module = _seeded(build, seed)
+        rng = np.random.default_rng([seed, 1])
+        keeping = checkpoint and Keeping(
+            path=checkpoint,
+            resume=True,
+            kind="zoo",
+            facts={"seed": seed, "rate": lesson.rate, "batch": lesson.batch, "steps": lesson.steps},
+            modules={"model": module},
+            rng=rng,
+            report=LessonReport,
+        )
+        course = Course(
+            optimizer=Adam(module.parameters(), lr=lesson.rate),
+            epochs=lesson.epochs,
+            steps=lesson.steps,
+            batches=_batches(task, lesson.batch, rng),
+            loss=lambda given: Trained(loss=task.loss(module, given)),
+            rate=lesson.at,
+            report=_told,
+        )
+        train(course, keeping=keeping or None, progress=progress)
+        return state_of(module)
+
+
+def finetuned(
+    module: nn.Module, state: Arrays, task: Task, *, steps: int, rate: float, batch: int, seed: int
+) -> State:
+    """All weights trained further, at an even rate."""
+    with single_threaded():
+        load_state(module, state)
+        rng = np.random.default_rng([seed, 2])
+        _further(
+            list(module.parameters()), lambda given: task.loss(module, given), task, steps, rate, batch, rng
+        )
+        return state_of(module)
+
+
+def adapted(
+    module: nn.Module, state: Arrays, task: Task, *, steps: int, rate: float, batch: int, seed: int
+) -> State:
+    """An update of low rank beside every matrix, trained alone, then merged into the weights (LoRA)."""
+    with single_threaded():
+        load_state(module, state)
+        rng = np.random.default_rng([seed, 3])
+        matrices = {name: each for name, each in module.named_parameters() if each.ndim > 1}
+        factors = {name: _factors(each, rng) for name, each in matrices.items()}
+
+        def merged() -> dict[str, Tensor]:
+            return {
+                name: each.detach() + (factors[name][0] @ factors[name][1]).view_as(each)
+                for name, each in matrices.items()
+            }
+
+        def loss(given: Batch) -> Tensor:
+            return task.loss(_Changed(module, merged()), given)
+
+        _further([each for pair in factors.values() for each in pair], loss, task, steps, rate, batch, rng)
+        found = state_of(module)
+        return found | {name: each.detach().numpy().copy() for name, each in merged().items()}
+
+
+def measured(module: nn.Module, state: Arrays, task: Task) -> float:
+    """What a task says of a network with these weights."""
+    with single_threaded():
+        load_state(module, state)
+        return task.measured(module.eval())
+
+
+def _told(epoch: Epoch) -> LessonReport:
+    return LessonReport(epoch=epoch.number, loss=epoch.loss)
+
+
+def _batches(task: Task, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+    while True:
+        yield task.batch(size, rng)
+
+
+def _further(
+    parameters: list[nn.Parameter],
+    loss: Callable[[Batch], Tensor],
+    task: Task,
+    steps: int,
+    rate: float,
+    batch: int,
+    rng: np.random.Generator,
+) -> None:
+    course = Course(
+        optimizer=Adam(parameters, lr=rate),
+        epochs=1,
+        steps=steps,
+        batches=_batches(task, batch, rng),
+        loss=lambda given: Trained(loss=loss(given)),
+        rate=lambda _step: rate,
+        report=_told,
+    )
+    train(course)
+
+
+def _factors(matrix: Tensor, rng: np.random.Generator) -> tuple[nn.Parameter, nn.Parameter]:
+    """Rows x RANK of zeros, RANK x columns at random: together no change before training."""
+    columns = matrix[0].numel()
+    drawn = rng.standard_normal((RANK, columns)).astype(np.float32) / np.float32(np.sqrt(columns))
+    return nn.Parameter(torch.zeros(len(matrix), RANK)), nn.Parameter(torch.from_numpy(drawn))
+
+
+class _Changed(nn.Module):
+    """A network with some of its weights replaced."""
+
+    def __init__(self, module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._call = lambda *given: functional_call(module, dict(weights), given)
+
+    def forward(self, *given: Tensor) -> Tensor:
+        found: Tensor = self._call(*given)
+        return found
+
+
+def _seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """A new network; torch's generator is as before when it is done."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build().train()
