@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from zktrace.attacks.collusion import average
 from zktrace.attacks.scales import (
     batch_norms,
     noise_scales,
@@ -100,20 +99,6 @@ def test_stages_are_reset() -> None:
     assert stage_of("module.layer2.0.downsample.1") == "layer2"
 
 
-def test_an_average_is_the_mean_in_the_own_types() -> None:
-    states = [model(seed) for seed in range(3)]
-    mean = average(states)
-    for name in mean:
-        assert mean[name].dtype == states[0][name].dtype
-        if mean[name].dtype.kind == "f":
-            assert mean[name] == pytest.approx(np.mean([each[name] for each in states], axis=0), abs=1e-6)
-        else:
-            assert mean[name] in [each[name] for each in states]
-    heavy = average(states[:2], weights=[3, 1])
-    expected = 0.75 * states[0]["bn1.weight"] + 0.25 * states[1]["bn1.weight"]
-    assert heavy["bn1.weight"] == pytest.approx(expected, rel=1e-6)
-
-
 def test_nothing_of_the_input_is_touched_or_shared() -> None:
     before, copy = model(), model()
     for after in (
@@ -136,8 +121,6 @@ def test_nothing_of_the_input_is_touched_or_shared() -> None:
         lambda state: prune_scales(state, share=float("nan")),
         lambda state: noise_scales(state, sigma=-1.0, rng=np.random.default_rng(0)),
         lambda state: reset_scales(state, stages=["layer9"]),
-        lambda state: average([state]),
-        lambda state: average([state, {}]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")

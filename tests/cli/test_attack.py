@@ -8,7 +8,7 @@ import pytest
 
 from dispatch.small import arrays, model_file
 from zktrace.cli.app import run
-from zktrace.models import model_digest, open_model, save_model
+from zktrace.models import ModelState, Tensor, model_digest, open_model, save_model
 
 
 @pytest.fixture
@@ -47,13 +47,57 @@ def test_a_model_file_becomes_another(
     assert run(["attack", *command, "a.safetensors", "--out", "c.safetensors", "--force"]) == 0
 
 
-def test_copies_are_averaged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["attack", "average", "a.safetensors", "b.safetensors", "--out", "c.safetensors"]) == 0
-    mean = (arrays(0)["conv1.weight"] + arrays(1)["conv1.weight"]) / 2
-    assert np.array_equal(open_model("c.safetensors")["conv1.weight"], mean)
-    capsys.readouterr()
-    assert run(["attack", "average", "a.safetensors", "--out", "d.safetensors"]) == 2
-    assert "at least two" in capsys.readouterr().err
+def test_copies_are_put_together(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = [arrays(seed)["conv1.weight"] for seed in (0, 1)]
+    expected = {"mean": (both[0] + both[1]) / 2, "minimum": np.minimum(*both), "maximum": np.maximum(*both)}
+    for strategy, wanted in expected.items():
+        command = ["attack", "collude", "a.safetensors", "b.safetensors", "--strategy", strategy]
+        assert run([*command, "--out", f"{strategy}.safetensors"]) == 0
+        assert np.array_equal(open_model(f"{strategy}.safetensors")["conv1.weight"], wanted)
+    plain = ["attack", "collude", "a.safetensors", "b.safetensors", "--out", "c.safetensors"]
+    assert run(plain) == 0
+    assert open_model("c.safetensors") == open_model("mean.safetensors")
+    weighted = [*plain, "--strategy", "weighted", "--force"]
+    assert run([*weighted, "--weights", "3,1"]) == 0
+    mixed = open_model("c.safetensors")["conv1.weight"]
+    assert mixed == pytest.approx(0.75 * both[0] + 0.25 * both[1], abs=1e-6)
+    assert run([*weighted, "--seed", "1"]) == 0
+    assert not np.array_equal(open_model("c.safetensors")["conv1.weight"], mixed)
+
+
+def test_a_coalition_of_bfloat16_copies_leaks_bfloat16(here: Path) -> None:
+    bits = np.random.default_rng(0).integers(0x3F00, 0x4000, (2, 300)).astype("<u2")
+    for name, each in zip("xy", bits, strict=True):
+        held = Tensor(name="w", dtype="bfloat16", shape=(300,), data=each.data)
+        save_model(here / f"{name}.safetensors", ModelState([held]))
+    command = ["attack", "collude", "x.safetensors", "y.safetensors", "--strategy", "maximum"]
+    assert run([*command, "--out", "z.safetensors"]) == 0
+    (found,) = open_model("z.safetensors").tensors()
+    assert found.dtype == "bfloat16"
+    assert np.array_equal(np.frombuffer(found.data, "<u2"), bits.max(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.safetensors"], "at least two"),
+        (["a.safetensors", "b.safetensors", "--strategy", "vote"], "not known"),
+        (["a.safetensors", "b.safetensors", "--weights", "1,2"], "for the strategy 'weighted'"),
+        (["a.safetensors", "b.safetensors", "--strategy", "weighted", "--weights", "1"], "one for each"),
+        (["a.safetensors", "b.safetensors", "--strategy", "weighted", "--weights", "1,x"], "must be numbers"),
+        (["a.safetensors", "b.safetensors", "--strategy", "weighted", "--weights", "1,-1"], "at least 0"),
+        (["a.safetensors", "other.safetensors"], "copies of one model?"),
+    ],
+)
+def test_a_coalition_that_cannot_be_is_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    save_model(here / "other.safetensors", {"w": np.zeros(3, np.float32)})
+    assert run(["attack", "collude", *arguments, "--out", "c.safetensors"]) == 2
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert shown.err.count("\n") == 1
+    assert not Path("c.safetensors").exists()
 
 
 @pytest.mark.parametrize(

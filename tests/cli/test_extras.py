@@ -39,7 +39,7 @@ print(json.dumps(ended))
 
 # Every command with the least that brings it to its imports; what of the extras it asks for, None: nothing.
 COMMANDS: Mapping[str, tuple[str, str | None]] = {
-    "attack average": ("model.safetensors model.safetensors --out OUT", None),
+    "attack collude": ("model.safetensors model.safetensors --out OUT", None),
     "attack distill": ("model.safetensors --out OUT", "learn"),
     "attack finetune": ("model.safetensors --out OUT", "learn"),
     "attack isometry": ("model.safetensors --out OUT", "learn"),

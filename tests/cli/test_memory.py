@@ -118,7 +118,8 @@ def test_attacks_on_large_files(place: Path, make: hostile.Make) -> None:
         ["attack", "prune", file, *out],
         ["attack", "noise", file, *out],
         ["attack", "reset", file, *out],
-        ["attack", "average", file, file, *out],
+        ["attack", "collude", file, file, *out],
+        ["attack", "collude", file, file, "--strategy", "modified-negative", *out],
         ["attack", "rescale", file, "--norms", *out],
         ["attack", "permute", file, *out],
     ]

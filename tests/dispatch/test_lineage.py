@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from dispatch.small import SHAPES, arrays, model_file, operator
-from zktrace.attacks.collusion import average
+from zktrace.attacks.collusion import collude
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
@@ -44,7 +44,7 @@ def trained_on(state: dict[str, np.ndarray], seed: int, size: float) -> dict[str
 def test_a_model_trained_on_from_marked_copies_is_refused(place: Home, tmp_path: Path, size: float) -> None:
     """Every station trains on from its copy, the server averages: everybody's row is in the result."""
     copies = [trained_on(dict(open_model(each.path)), at, size) for at, each in enumerate(dispatch(place))]
-    save_model(tmp_path / "next.safetensors", average(copies))
+    save_model(tmp_path / "next.safetensors", collude(copies))
     before = place.registry.head()
     with pytest.raises(Refused, match=r"carries rows of copies of r1.*would name innocents"):
         make_release(place, tmp_path / "next.safetensors", carriers=("weight",))

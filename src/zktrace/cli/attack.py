@@ -1,17 +1,14 @@
 """`zktrace attack`: what a leaker may do to copies, as files in and a file out."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from zktrace.cli.attacked import as_read, as_stored, opened, saved
 from zktrace.cli.options import Cifar10, Force, Json, Seed, run_spec
-from zktrace.cli.output import check_free, emit
+from zktrace.cli.output import check_free
 from zktrace.errors import InputError
-
-if TYPE_CHECKING:
-    from zktrace.models import ModelState
 
 app = typer.Typer(
     help="What a leaker may do to a copy before it is found. Research only: no key is read.",
@@ -36,9 +33,9 @@ def quantise(
     """Round the BatchNorm scales, or every trained array, to few bits."""
     from zktrace.attacks.scales import quantise_all, quantise_scales
 
-    state = _open(source)
+    state = opened(source)
     done = quantise_all(state, bits=bits) if everything else quantise_scales(state, bits=bits)
-    _save(out, done, "quantise", [source], force=force, as_json=as_json)
+    saved(out, done, "quantise", [source], force=force, as_json=as_json)
 
 
 @app.command("prune")
@@ -55,8 +52,8 @@ def prune(
     """Set the smallest BatchNorm scales to zero."""
     from zktrace.attacks.scales import prune_scales
 
-    done = prune_scales(_open(source), share=share, structured=structured)
-    _save(out, done, "prune", [source], force=force, as_json=as_json)
+    done = prune_scales(opened(source), share=share, structured=structured)
+    saved(out, done, "prune", [source], force=force, as_json=as_json)
 
 
 @app.command("noise")
@@ -73,8 +70,8 @@ def noise(
 
     from zktrace.attacks.scales import noise_scales
 
-    done = noise_scales(_open(source), sigma=sigma, rng=np.random.default_rng(seed))
-    _save(out, done, "noise", [source], force=force, as_json=as_json)
+    done = noise_scales(opened(source), sigma=sigma, rng=np.random.default_rng(seed))
+    saved(out, done, "noise", [source], force=force, as_json=as_json)
 
 
 @app.command("reset")
@@ -91,24 +88,45 @@ def reset(
     """Set the BatchNorm scales of stages to one, as before any training."""
     from zktrace.attacks.scales import STAGES, reset_scales
 
-    done = reset_scales(_open(source), stages=stage or STAGES)
-    _save(out, done, "reset", [source], force=force, as_json=as_json)
+    done = reset_scales(opened(source), stages=stage or STAGES)
+    saved(out, done, "reset", [source], force=force, as_json=as_json)
 
 
-@app.command("average")
-def average(
+@app.command("collude")
+def collude(
     sources: Annotated[list[Path], typer.Argument(metavar="IN...", help="Two copies or more.")],
     out: Out,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            "--strategy",
+            help="mean, random, median, minimum, maximum, midrange, modified-negative, random-negative, "
+            "farthest or weighted (docs/coalitions.md).",
+        ),
+    ] = "mean",
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", help="Of `weighted`: one a copy, as 3,1,1. Default: a mixture is drawn."),
+    ] = None,
+    seed: Seed = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Average the copies of several leakers."""
-    from zktrace.attacks.collusion import average as average_states
+    """Put the copies of several leakers together, weight by weight."""
+    import numpy as np
 
-    if len(sources) < 2:
-        raise InputError("a coalition has at least two copies")
-    done = average_states([_open(source) for source in sources])
-    _save(out, done, "average", sources, force=force, as_json=as_json)
+    from zktrace.attacks.collusion import collude as put_together
+
+    copies = [opened(source) for source in sources]
+    halves = {each.name for each in copies[0].tensors() if each.dtype == "bfloat16"}
+    leaked = put_together(
+        [as_stored(each) for each in copies],
+        strategy,
+        rng=np.random.default_rng(seed),
+        weights=None if weights is None else _numbers(weights),
+        bfloat16=halves,
+    )
+    saved(out, as_read(leaked, halves), "collude", sources, force=force, as_json=as_json)
 
 
 @app.command("finetune")
@@ -133,7 +151,7 @@ def finetune(
     from zktrace.cli.progress import named_progress
     from zktrace.learning.threads import single_threaded
 
-    state = _open(source)
+    state = opened(source)
     spec = run_spec(preset, cifar10, seed)
     images, labels = spec.source.samples("train")
     config = replace(spec.preset.episodes, episodes=episodes)
@@ -146,7 +164,7 @@ def finetune(
             np.random.default_rng([seed, 9]),
             progress=lambda report: progress(f"episode {report.episode}", 1.0),
         )
-    _save(out, done, "finetune", [source], force=force, as_json=as_json)
+    saved(out, done, "finetune", [source], force=force, as_json=as_json)
 
 
 @app.command("rescale")
@@ -168,8 +186,8 @@ def rescale(
     from zktrace.attacks.rewrite import rescale as rescale_state
 
     rng = np.random.default_rng(seed)
-    done = rescale_state(_open(source), rng, spread=spread, features=features, norms=norms)
-    _save(out, done, "rescale", [source], force=force, as_json=as_json)
+    done = rescale_state(opened(source), rng, spread=spread, features=features, norms=norms)
+    saved(out, done, "rescale", [source], force=force, as_json=as_json)
 
 
 @app.command("permute")
@@ -188,8 +206,8 @@ def permute(
 
     from zktrace.attacks.rewrite import permute as permute_state
 
-    done = permute_state(_open(source), np.random.default_rng(seed), features=features)
-    _save(out, done, "permute", [source], force=force, as_json=as_json)
+    done = permute_state(opened(source), np.random.default_rng(seed), features=features)
+    saved(out, done, "permute", [source], force=force, as_json=as_json)
 
 
 @app.command("isometry")
@@ -199,8 +217,8 @@ def isometry(source: Source, out: Out, seed: Seed = 0, force: Force = False, as_
 
     from zktrace.attacks.isometry import isometry as rotate
 
-    done = rotate(_open(source), np.random.default_rng(seed))
-    _save(out, done, "isometry", [source], force=force, as_json=as_json)
+    done = rotate(opened(source), np.random.default_rng(seed))
+    saved(out, done, "isometry", [source], force=force, as_json=as_json)
 
 
 @app.command("distill")
@@ -259,7 +277,7 @@ def distill(
         head=head,
     )
     check_free(out, force=force)
-    teachers = [_open(source) for source in sources]
+    teachers = [opened(source) for source in sources]
     spec = run_spec(data, cifar10, seed)
     images, labels = leakers_samples(spec, samples=samples, rng=np.random.default_rng([student_seed, 10]))
     with single_threaded(), named_progress("epochs", epochs) as progress:
@@ -273,28 +291,11 @@ def distill(
             resume=True,
             progress=lambda report: progress(f"epoch {report.epoch}", 1.0),
         )
-    _save(out, done, "distill", sources, force=force, as_json=as_json)
+    saved(out, done, "distill", sources, force=force, as_json=as_json)
 
 
-def _open(path: Path) -> "ModelState":
-    from zktrace.models import open_model
-
-    return open_model(path)
-
-
-def _save(
-    out: Path, state: Mapping[str, Any], attack: str, sources: list[Path], *, force: bool, as_json: bool
-) -> None:
-    from zktrace.models import model_digest, open_model, save_model
-
-    check_free(out, force=force)
-    save_model(out, state, metadata={"format": "pt"}, replace=force)
-    digest = model_digest(open_model(out)).hex()
-    facts = {
-        "ok": True,
-        "attack": attack,
-        "in": [str(path) for path in sources],
-        "out": str(out),
-        "digest": digest,
-    }
-    emit(facts, as_json=as_json, text=f"{out}  {digest}")
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(each) for each in text.split(",")]
+    except ValueError as error:
+        raise InputError(f"--weights {text!r} must be numbers, as 3,1,1") from error

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from zktrace.attacks.collusion import average
+from zktrace.attacks.collusion import collude
 from zktrace.attacks.scales import quantise_all
 from zktrace.attacks.training import finetune
 from zktrace.carriers import CARRIERS
@@ -179,9 +179,13 @@ class Story:
     def _leaks(self) -> Traced:
         first = self._case("one leaked copy", self._copies[3], expected=(3,))
         self._case("fine-tuned and quantised copy", self._disguised(7), expected=(7,))
-        self._case("two averaging colluders", average([self._copies[i] for i in (1, 8)]), expected=(1, 8))
+        self._case(
+            "two averaging colluders", dict(collude([self._copies[i] for i in (1, 8)])), expected=(1, 8)
+        )
         eight = (0, 1, 2, 4, 5, 6, 8, 9)
-        self._case("eight averaging colluders", average([self._copies[i] for i in eight]), expected=eight)
+        self._case(
+            "eight averaging colluders", dict(collude([self._copies[i] for i in eight])), expected=eight
+        )
         return first
 
     def _disguised(self, station: int) -> Arrays:

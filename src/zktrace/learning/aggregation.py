@@ -36,7 +36,7 @@ def fedavg(states: States, weights: Sequence[float], *, like: Arrays | None = No
 
 def median(states: States, *, like: Arrays | None = None) -> State:
     """The coordinate-wise median (Yin et al.); between two middle values, their mean. It knows no weights."""
-    return _combine(states, like, _median)
+    return _combine(states, like, middle)
 
 
 RULES = ("fedavg", "median")
@@ -99,12 +99,12 @@ def _one(name: str, arrays: list[Array], rule: Callable[[list[Array]], Array]) -
 _BLOCK = 1 << 14  # coordinates sorted at a time, so that all stations' values stay in the cache
 
 
-def _median(arrays: list[Array]) -> Array:
-    """`numpy.median` over the stations, in float64, but by whole rows: ten times as fast for ten of them."""
+def middle(arrays: list[Array]) -> Array:
+    """`numpy.median` over arrays of one shape, in float64, but by whole rows: ten times as fast for ten."""
     rows = [array.reshape(-1) for array in arrays]
-    middle = np.empty(rows[0].size, dtype=np.float64)
+    found = np.empty(rows[0].size, dtype=np.float64)
     pairs = list(_comparators(len(rows)))
-    for start in range(0, middle.size, _BLOCK):
+    for start in range(0, found.size, _BLOCK):
         block = np.stack([row[start : start + _BLOCK] for row in rows])
         for low, high in pairs:
             smaller = np.minimum(block[low], block[high])
@@ -112,8 +112,8 @@ def _median(arrays: list[Array]) -> Array:
             block[low] = smaller
         half = len(rows) // 2
         above, below = block[half].astype(np.float64), block[(len(rows) - 1) // 2].astype(np.float64)
-        middle[start : start + _BLOCK] = (below + above) / 2
-    return middle.reshape(arrays[0].shape)
+        found[start : start + _BLOCK] = (below + above) / 2
+    return found.reshape(arrays[0].shape)
 
 
 def _comparators(count: int) -> Iterator[tuple[int, int]]:

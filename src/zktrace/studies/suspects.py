@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zktrace.attacks.collusion import average
+from zktrace.attacks.collusion import collude
 from zktrace.attacks.distill import DistillConfig, distill
 from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
@@ -116,7 +116,7 @@ class Suspects:
         )
         teachers: list[Arrays] = [ground.copies[0]]
         if attacker.startswith("pair"):
-            teachers = [average(ground.copies)]
+            teachers = [dict(collude(ground.copies))]
         with single_threaded():
             return distill(
                 teachers,

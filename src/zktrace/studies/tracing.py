@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zktrace.attacks.collusion import average
+from zktrace.attacks.collusion import collude
 from zktrace.carriers import Profile
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.federation.roster import experimental_key
@@ -116,7 +116,7 @@ def perform(
     for number, members in enumerate(groups, start=1):
         wanted = facts | {"part": "coalition", "members": list(members)}
         if trial_id(wanted) not in done:
-            suspect = copies[members[0]] if len(members) == 1 else average([copies[i] for i in members])
+            suspect = copies[members[0]] if len(members) == 1 else dict(collude([copies[i] for i in members]))
             made.append(rows.add(wanted, outcome(release, suspect, members, stations)))
         report("coalitions", number, len(groups))
     return made
