@@ -11,7 +11,8 @@ from flint import ctx
 from codes import reference
 from support import seeded
 from zktrace.codes import Biases, Code, CodeKey, cutoff, draw
-from zktrace.codes.biases import _rounded, threshold_range
+from zktrace.codes.biases import threshold_range
+from zktrace.codes.laws import _rounded
 from zktrace.errors import InputError
 
 

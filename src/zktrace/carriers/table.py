@@ -1,5 +1,6 @@
 """What a carrier is, as data: no room compares a carrier's name where this table has an answer.
 
+spread    bits are directions in all weights of any network, written in closed form
 weight    bits are projections of the BatchNorm scales, written in closed form
 feature   bits are projections of features of secret probes, written by training the last stage
 output    bits are directions of the class scores of secret probes: what a student copies too
@@ -41,8 +42,9 @@ class Carrier:
     reads: str  # what a reading is, for a person
     reader: str  # the `readouts.reader.Reader` of it
     writers: Mapping[str, str]  # by profile: the `marking.writer.Writer` of it
-    length: int  # n_t of its code unless told otherwise
+    length: int  # n_t of its code unless a release says otherwise
     colluders: int  # c of its code
+    law: str = "tardos"  # of its code's biases
     parts: int = 1  # of a look's share, beside the parts of the others: a faint carrier has more
     alignments: tuple[Alignment, ...] = ()  # how a suspect may be read beside as it is
     trained: bool = True  # whether an informed copy is trained
@@ -50,6 +52,7 @@ class Carrier:
     network: str = ""  # if it is read from what a network says of probes: the function that lets it speak
     probes: str = ""  # the file of a release with these probes
     answers: bool = False  # whether it is read from class scores: also of a suspect that can only be asked
+    beside: bool = False  # whether it is read beside the shared model itself, not beside numbers kept of it
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -71,6 +74,18 @@ class Carrier:
 
 
 _ENTRIES: Final = (
+    Carrier(
+        name="spread",
+        reads="Each is the sum of all weights along a secret direction.",
+        reader="zktrace.readouts.spread:SpreadReader",
+        writers={"informed": "zktrace.marking.spread:SpreadWriter"},
+        length=2048,
+        colluders=2,
+        law="fair",
+        trained=False,
+        setting="strength",
+        beside=True,
+    ),
     Carrier(
         name="weight",
         reads="Each is the sum of all BatchNorm scales along a secret direction.",

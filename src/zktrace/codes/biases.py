@@ -1,23 +1,18 @@
-"""Tardos biases as exact rationals T/2^32 (`def:overlay`).
+"""Biases as exact rationals T/2^32 (`def:overlay`), and what else, beside a key, makes a code.
 
-A bias is drawn as the density of the paper says, p = sin²θ with θ uniform, and rounded to a multiple of
-2^-32; from then on that rational *is* the bias. The rounding is decided by rigorous enclosures, so every
-machine gets the same integers; no platform's sine is asked.
+`laws` draws them. Whatever the law, a bias is rounded to a multiple of 2^-32; from then on that rational
+*is* the bias.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from zktrace.codes.checks import Floats, whole
 from zktrace.errors import InputError
-from zktrace.primitives.precision import WORKING_BITS, precision
-from zktrace.primitives.shake import Shake
 
 Thresholds = NDArray[np.uint32]
 
@@ -27,7 +22,6 @@ LENGTH_LIMIT: Final = 1 << 20  # positions
 COLLUDERS_LIMIT: Final = 1 << 16
 _LABEL_LIMIT: Final = 255  # bytes
 _CUTOFF_COEFFICIENT: Final = 300
-_DRAW_BITS: Final = 64  # of the uniform integer behind an angle
 
 
 def cutoff(colluders: int) -> Fraction:
@@ -89,7 +83,7 @@ class Biases:
 
 
 def identity(label: str, length: int, colluders: int) -> tuple[bytes, bytes, bytes]:
-    """What, beside the key, makes a code, as bytes; InputError if it makes none."""
+    """What, beside key and law, makes a code, as bytes; InputError if it makes none."""
     if not isinstance(label, str):
         raise InputError(f"the label of a code is text, not {label!r}")
     try:
@@ -101,47 +95,3 @@ def identity(label: str, length: int, colluders: int) -> tuple[bytes, bytes, byt
     positions = whole(length, "the length of a code", 1, LENGTH_LIMIT)
     size = cutoff(colluders).denominator // _CUTOFF_COEFFICIENT
     return name, positions.to_bytes(8, "big"), size.to_bytes(8, "big")
-
-
-@lru_cache(maxsize=32)
-def draw(seed: bytes, length: int, colluders: int) -> Biases:
-    """The biases under a seed, the same on every machine. A longer code begins with a shorter one."""
-    positions = whole(length, "the length of a code", 1, LENGTH_LIMIT)
-    size = cutoff(colluders).denominator // _CUTOFF_COEFFICIENT
-    stream = Shake("zkt-biases-v1", seed, size.to_bytes(8, "big"))
-    uniform = np.frombuffer(stream.digest(8 * positions), dtype="<u8").tolist()
-    low, high = threshold_range(colluders)
-    thresholds = [min(max(t, low), high) for t in _rounded(uniform, colluders)]
-    return Biases(thresholds=np.array(thresholds, dtype=np.uint32), colluders=colluders)
-
-
-def _rounded(uniform: list[int], colluders: int) -> list[int]:
-    """⌊2^32 sin²(θ0 + (π/2 - 2 θ0)(U + 1/2)/2^64) + 1/2⌋ for each U, with θ0 = asin √δ.
-
-    A ball that lies between two integers settles the floor, whatever the precision was; the few that do not
-    are enclosed again, more tightly.
-    """
-    result: list[int | None] = [None] * len(uniform)
-    bits = WORKING_BITS
-    while None in result:
-        open_at = [at for at, value in enumerate(result) if value is None]
-        with precision(bits):
-            again = _enclosed([uniform[at] for at in open_at], colluders)
-        for at, value in zip(open_at, again, strict=True):
-            result[at] = value
-        bits *= 2
-    return [value for value in result if value is not None]
-
-
-def _enclosed(uniform: list[int], colluders: int) -> list[int | None]:
-    """The floors that the working precision settles, None for the others."""
-    first = (arb(1) / cutoff(colluders).denominator).sqrt().asin()
-    span = arb.pi() / 2 - 2 * first
-    half = arb((1, -1))
-
-    def floor(drawn: int) -> int | None:
-        angle = first + span * arb((2 * drawn + 1, -_DRAW_BITS - 1))
-        value: Any = (angle.sin() ** 2 * ONE + half).floor().unique_fmpz()
-        return None if value is None else int(value)
-
-    return [floor(drawn) for drawn in uniform]

@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from zktrace.codes.biases import Biases, draw, identity
+from zktrace.codes.biases import Biases, identity
 from zktrace.codes.checks import whole
+from zktrace.codes.laws import Law, check_law, draw
 from zktrace.derivation.key import SUBKEY_BYTES, CodeKey, Use
 from zktrace.derivation.promises import NOBODY, Claim, row_key
 from zktrace.errors import InputError
@@ -39,16 +40,18 @@ class Code:
     length: int  # n_t, positions
     colluders: int  # c, the coalition size the cutoff is made for
     claims: Sequence[Claim] | None = None  # of the rows' owners; None: rows that belong to nobody
+    law: Law = "tardos"  # of the biases
 
     def __post_init__(self) -> None:
         identity(self.label, self.length, self.colluders)
+        check_law(self.law, self.colluders)
         object.__setattr__(self, "length", int(self.length))
         object.__setattr__(self, "colluders", int(self.colluders))
 
     @cached_property
     def biases(self) -> Biases:
         """The secret biases."""
-        return draw(self.bias_seed, self.length, self.colluders)
+        return draw(self.bias_seed, self.length, self.colluders, self.law)
 
     @cached_property
     def bias_seed(self) -> bytes:
@@ -58,7 +61,8 @@ class Code:
     @cached_property
     def fingerprint(self) -> bytes:
         """A name of the code, whoever its rows belong to. It tells nothing of the key."""
-        return self.key.subkey(Use.FINGERPRINT, *identity(self.label, self.length, self.colluders))
+        other = () if self.law == "tardos" else (self.law.encode(),)
+        return self.key.subkey(Use.FINGERPRINT, *identity(self.label, self.length, self.colluders), *other)
 
     @property
     def row_bytes(self) -> int:

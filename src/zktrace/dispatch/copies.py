@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from zktrace.carriers import Profile, needs_training
+from zktrace.carriers import Profile, carrier, needs_training
 from zktrace.marking.settings import CopySettings
 from zktrace.marking.writer import Job, Step, copy_of, writers_of
 from zktrace.models import ModelState
@@ -24,7 +24,6 @@ class CopyPlan:
     profile: Profile
     layouts: tuple[Layout, ...]
     seeds: dict[str, bytes]  # of the directions, by carrier
-    lengths: dict[str, int]  # of the words
     model: bytes  # digest of the shared model
     settings: CopySettings
 
@@ -39,7 +38,6 @@ class CopyPlan:
             seeds={
                 each: custody.direction_seed(each, record.number, record.root) for each in release.carriers
             },
-            lengths={each: custody.shape(each).length for each in release.carriers},
             model=record.model,
             settings=settings,
         )
@@ -52,16 +50,17 @@ class CopyPlan:
     def job(self, shared: ModelState | None = None) -> Job:
         """What writers are made of; the shared model is read from the folder unless it is at hand."""
         folder = ReleaseFolder(path=self.folder)
+        shared = folder.shared() if shared is None else shared
         return Job(
-            shared=folder.shared() if shared is None else shared,
+            shared=shared,
             model=self.model,
             profile=self.profile,
             terms={
                 each.carrier: terms_of(
                     each,
                     seed=self.seeds[each.carrier],
-                    length=self.lengths[each.carrier],
                     probes=folder.probes(each),
+                    shared=shared if carrier(each.carrier).beside else None,
                 )
                 for each in self.layouts
             },

@@ -10,7 +10,16 @@ model_digest(state)                   # 32 bytes, the same for the same state in
 from zktrace.models.digest import model_digest
 from zktrace.models.limits import DEFAULT_LIMITS, Limits
 from zktrace.models.open import open_model
-from zktrace.models.safetensors_file import save_model
-from zktrace.models.state import ModelState, Tensor
+from zktrace.models.saving import save_model
+from zktrace.models.state import LazyTensor, ModelState, Tensor
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "ModelState", "Tensor", "model_digest", "open_model", "save_model"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "LazyTensor",
+    "Limits",
+    "ModelState",
+    "Tensor",
+    "model_digest",
+    "open_model",
+    "save_model",
+]

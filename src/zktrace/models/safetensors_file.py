@@ -1,19 +1,13 @@
-"""safetensors files: mapped and checked, never copied; written whole or not at all."""
+"""safetensors files: mapped and checked, never copied."""
 
 import mmap
-import os
-from collections.abc import Mapping
-from itertools import chain
-from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
 from zktrace.errors import MalformedModel, Refused
-from zktrace.models.dtypes import BY_TAG
 from zktrace.models.limits import Limits
-from zktrace.models.safetensors_header import Slot, build_header, file_order, parse_header
-from zktrace.models.state import Array, ModelState, Tensor
-from zktrace.primitives.files import write_atomic
+from zktrace.models.safetensors_header import parse_header
+from zktrace.models.state import ModelState, Tensor
 from zktrace.primitives.text import one_line
 
 
@@ -60,28 +54,3 @@ def _library_agrees(descriptor: int, state: ModelState) -> None:
         ) from error
     if names != set(state):
         raise MalformedModel("the safetensors library finds other tensors in it")
-
-
-def save_model(
-    path: str | os.PathLike[str],
-    state: Mapping[str, Array],
-    *,
-    metadata: Mapping[str, str] | None = None,
-    secret: bool = False,
-    replace: bool = False,
-) -> None:
-    """Write a `ModelState`, or numpy arrays by name, as a safetensors file: complete, or not there.
-
-    The bytes depend on the state and the metadata only. The metadata is not covered by the model's digest.
-    A secret file has mode 0600.
-    """
-    full = state if isinstance(state, ModelState) else ModelState.from_arrays(state)
-    tensors = {tensor.name: tensor for tensor in full.tensors()}
-    layouts = sorted((_layout(tensor) for tensor in tensors.values()), key=file_order)
-    pieces = (tensors[layout.name].data for layout in layouts)
-    header = build_header(layouts, metadata)
-    write_atomic(Path(path), chain((header,), pieces), secret=secret, replace=replace)
-
-
-def _layout(tensor: Tensor) -> Slot:
-    return Slot(name=tensor.name, dtype=BY_TAG[tensor.dtype], shape=tensor.shape, size=len(tensor.data))

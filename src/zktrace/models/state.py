@@ -1,7 +1,7 @@
-"""A model's state: named tensors, immutable, views of a mapped file where that is possible."""
+"""A model's state: named tensors, immutable; views of a mapped file, or made when they are asked for."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +14,9 @@ from zktrace.models.limits import check_name, shown_shape
 from zktrace.primitives.text import shown
 
 Array = NDArray[Any]
+Piece = bytes | bytearray | memoryview | Array  # contiguous; its bytes are what counts
 
+PIECE_BYTES = 16 << 20  # how much of a tensor is hashed, written or made at a time
 _ADDRESSABLE = 1 << 62
 _NUMPY_DIMS = 64
 
@@ -32,23 +34,13 @@ class Tensor:
     data: memoryview
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        dtype = BY_TAG.get(self.dtype)
-        if dtype is None:
-            raise MalformedModel(
-                f"tensor {shown(self.name)}: dtype {shown(self.dtype)} is not one of {ALLOWED}"
-            )
         object.__setattr__(self, "data", _octets(self.data))
-        if any(size < 0 for size in self.shape) or len(self.shape) > _NUMPY_DIMS:
-            raise MalformedModel(f"tensor {shown(self.name)}: impossible shape {shown_shape(self.shape)}")
-        if math.prod(max(size, 1) for size in self.shape) * dtype.size >= _ADDRESSABLE:
-            raise MalformedModel(f"tensor {shown(self.name)}: impossible shape {shown_shape(self.shape)}")
-        if len(self.data) != math.prod(self.shape) * dtype.size:
+        _check(self.name, self.dtype, self.shape)
+        if len(self.data) != self.nbytes:
             raise MalformedModel(
                 f"tensor {shown(self.name)}: {len(self.data)} bytes for shape {shown_shape(self.shape)}"
             )
-        if self.dtype == "bool" and len(self.data) and np.frombuffer(self.data, np.uint8).max() > 1:
-            raise MalformedModel(f"tensor {shown(self.name)}: a bool that is neither 0 nor 1")
+        _check_values(self.name, self.dtype, self.data)
 
     @classmethod
     def from_array(cls, name: str, array: Array) -> Self:
@@ -64,26 +56,118 @@ class Tensor:
         little = np.array(array, dtype=f"<{dtype.numpy}{dtype.size}", order="C", copy=True)
         return cls(name=name, dtype=dtype.tag, shape=little.shape, data=little.data)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements together, from the shape."""
+        return math.prod(self.shape) * BY_TAG[self.dtype].size
+
     def array(self) -> Array:
         """A read-only numpy array: a view of `data`, except that bfloat16 is widened (exactly) to float32."""
-        dtype = BY_TAG[self.dtype]
-        flat = np.frombuffer(self.data, dtype=f"<{dtype.numpy}{dtype.size}")
-        if self.dtype == "bfloat16":
-            flat = (flat.astype(np.uint32) << 16).view(np.float32)
-            flat.flags.writeable = False
-        return flat.reshape(self.shape)
+        return _flat(self.dtype, self.data).reshape(self.shape)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of `data` in order, PIECE_BYTES at a time, each piece of whole elements."""
+        for at in range(0, len(self.data), PIECE_BYTES):
+            yield self.data[at : at + PIECE_BYTES]
+
+    def runs(self) -> Iterator[Array]:
+        """The elements in order as flat arrays, one a piece: what `array()` holds, a little at a time."""
+        return (_flat(self.dtype, piece) for piece in self.pieces())
+
+
+class LazyTensor(Tensor):
+    """A tensor whose bytes are made when they are asked for, and kept by nobody.
+
+    `make` is called for each use and gives the bytes in order, in pieces of whole elements that it does not
+    change afterwards. Pieces that together are not what the shape says raise `MalformedModel` in the use.
+    """
+
+    __slots__ = ("_make",)
+
+    _make: Callable[[], Iterable[Piece]]
+
+    def __init__(
+        self, *, name: str, dtype: str, shape: tuple[int, ...], make: Callable[[], Iterable[Piece]]
+    ) -> None:
+        _check(name, dtype, shape)
+        for field, value in (("name", name), ("dtype", dtype), ("shape", shape), ("_make", make)):
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return f"LazyTensor({self.name!r}, {self.dtype}, {self.shape})"
+
+    @property
+    def data(self) -> memoryview:
+        """All bytes, made now."""
+        whole = bytearray(self.nbytes)
+        at = 0
+        for piece in self.pieces():
+            whole[at : at + len(piece)] = piece
+            at += len(piece)
+        return memoryview(whole).toreadonly()
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes in order, made now, as they come from `make`."""
+        left, size = self.nbytes, BY_TAG[self.dtype].size
+        for made in self._make():
+            piece = _octets(made.data if isinstance(made, np.ndarray) else memoryview(made))
+            left -= len(piece)
+            if left < 0 or len(piece) % size:
+                raise self._misfit("too many bytes, or a part of an element,")
+            _check_values(self.name, self.dtype, piece)
+            yield piece
+        if left:
+            raise self._misfit(f"{left} bytes too few")
+
+    def _misfit(self, fault: str) -> MalformedModel:
+        return MalformedModel(f"tensor {shown(self.name)}: {fault} made for {shown_shape(self.shape)}")
+
+
+def _check(name: str, tag: str, shape: tuple[int, ...]) -> None:
+    """Refuse a name, an element type or a shape that no tensor can have."""
+    check_name(name)
+    dtype = BY_TAG.get(tag)
+    if dtype is None:
+        raise MalformedModel(f"tensor {shown(name)}: dtype {shown(tag)} is not one of {ALLOWED}")
+    absurd = math.prod(max(size, 1) for size in shape) * dtype.size >= _ADDRESSABLE
+    if any(size < 0 for size in shape) or len(shape) > _NUMPY_DIMS or absurd:
+        raise MalformedModel(f"tensor {shown(name)}: impossible shape {shown_shape(shape)}")
+
+
+def _check_values(name: str, tag: str, data: memoryview) -> None:
+    if tag == "bool" and len(data) and np.frombuffer(data, np.uint8).max() > 1:
+        raise MalformedModel(f"tensor {shown(name)}: a bool that is neither 0 nor 1")
+
+
+def _flat(tag: str, data: memoryview) -> Array:
+    """The elements of these bytes, read-only; bfloat16 as the float32 of the same value."""
+    dtype = BY_TAG[tag]
+    flat = np.frombuffer(data, dtype=f"<{dtype.numpy}{dtype.size}")
+    if tag == "bfloat16":
+        flat = (flat.astype(np.uint32) << 16).view(np.float32)
+        flat.flags.writeable = False
+    return flat
 
 
 def _octets(data: memoryview) -> memoryview:
     """The same memory as read-only bytes (a view with a zero in its shape cannot be cast)."""
+    if data.nbytes and not data.c_contiguous:
+        raise MalformedModel("the bytes of a tensor must lie one after the other")
     return data.toreadonly().cast("B") if data.nbytes else memoryview(b"")
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Same name, element type, shape and bytes, whatever kind of tensor."""
+    kinds = [(each.name, each.dtype, each.shape) for each in (one, other)]
+    return kinds[0] == kinds[1] and one.data == other.data
 
 
 class ModelState(Mapping[str, Array]):
     """Name -> array, in the order of the names' UTF-8 bytes. Immutable.
 
     `state[name]` is a read-only array; `tensors()` gives the bytes and the exact element types.
-    A state from `open_model` may be a view of the mapped file, which must stay as it is meanwhile.
+    A state from `open_model` may be a view of the mapped file, which must stay as it is meanwhile. Lazy
+    tensors are made anew for each use: read one, use it, let it go.
     """
 
     __slots__ = ("_tensors",)
@@ -110,7 +194,7 @@ class ModelState(Mapping[str, Array]):
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors together."""
-        return sum(len(tensor.data) for tensor in self._tensors.values())
+        return sum(tensor.nbytes for tensor in self._tensors.values())
 
     def __getitem__(self, name: str) -> Array:
         return self._tensors[name].array()
@@ -126,7 +210,9 @@ class ModelState(Mapping[str, Array]):
 
     def __eq__(self, other: object) -> bool:
         """Same names, element types, shapes and bytes."""
-        return self.tensors() == other.tensors() if isinstance(other, ModelState) else NotImplemented
+        if not isinstance(other, ModelState):
+            return NotImplemented
+        return list(self) == list(other) and all(map(_same, self.tensors(), other.tensors()))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -40,7 +40,7 @@ class FeatureReader(NetworkReader):
         chosen = draws.sample(len(pool.images), length)
         images = np.ascontiguousarray(pool.images[chosen], dtype=np.float32)
         one = network_of(name)(plain(shared), {"probes": images[:1]})
-        return Survey(dimension=one.shape[1], probes={"probes": images})
+        return Survey(dimension=one.shape[1], length=length, probes={"probes": images})
 
     @cached_property
     def images(self) -> NDArray[np.float32]:

@@ -33,7 +33,7 @@ class OutputReader(NetworkReader):
     def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         """Which of the pool's images are probes, and which are the support."""
         found = draw_queries(pool, length, draws)
-        return Survey(dimension=int(found["labels"].max()) + 1, probes=found)
+        return Survey(dimension=int(found["labels"].max()) + 1, length=length, probes=found)
 
     @property
     def projections(self) -> int:

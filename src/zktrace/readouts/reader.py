@@ -47,8 +47,10 @@ class Terms:
     profile: Profile
     dimension: int  # coordinates of a direction
     layers: tuple[int, ...] = ()  # sizes, where layers are read
+    deviations: tuple[float, ...] = ()  # of their numbers, where they count
     probes: Arrays | None = None  # what a network is asked, where it is at hand
     names: tuple[str, ...] | None = None  # of the shared model's layers; None: any are taken in their order
+    shared: Arrays | None = None  # the shared model, where a suspect is read beside it and it is at hand
 
     def __post_init__(self) -> None:
         carrier(self.carrier)
@@ -63,7 +65,9 @@ class Survey:
     """What a release puts on record of its shared model, so that one carrier of its copies can be read."""
 
     dimension: int
+    length: int  # of the code
     layers: tuple[int, ...] = ()
+    deviations: tuple[float, ...] = ()  # float32
     probes: dict[str, NDArray[Any]] | None = None
 
 
@@ -72,6 +76,7 @@ class Reader(ABC):
 
     tolerance: ClassVar[float] = SUM_TOLERANCE  # of projections made again, as a part of the largest
     readout_tolerance: ClassVar[float] = SUM_TOLERANCE  # of a readout made of them, as a part of `scale`
+    aligned_tolerance: ClassVar[float] = ALIGNED_TOLERANCE  # the same, through an alignment
 
     def __init__(self, terms: Terms, reference: Floats | None = None) -> None:
         """`reference`: the shared model's projections; none in the paper's profile or before it is made."""
@@ -83,6 +88,11 @@ class Reader(ABC):
     @abstractmethod
     def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         """What is to be on record of a shared model; `draws` decide which of the pool's images are probes."""
+
+    @classmethod
+    def default_length(cls, name: str, shared: Arrays) -> int:
+        """Positions of the code of a release that does not say how many."""
+        return carrier(name).length
 
     @abstractmethod
     def project(self, arrays: Arrays) -> Floats:
@@ -159,10 +169,13 @@ def reader_of(terms: Terms, reference: Floats | None = None) -> Reader:
     return made
 
 
-def survey_of(name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
-    """What a release puts on record for a carrier."""
+def survey_of(
+    name: str, shared: Arrays, *, length: int | None, pool: Pool | None, draws: Stream
+) -> Survey:
+    """What a release puts on record for a carrier; without a length, of the one that suits the model."""
     kind: type[Reader] = loaded(carrier(name).reader)
-    return kind.survey(name, shared, length=length, pool=pool, draws=draws)
+    chosen = kind.default_length(name, shared) if length is None else length
+    return kind.survey(name, shared, length=chosen, pool=pool, draws=draws)
 
 
 def finite(values: Floats) -> Floats:

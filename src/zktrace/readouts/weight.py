@@ -37,7 +37,7 @@ class WeightReader(Reader):
             raise InputError(
                 f"the weight carrier's code has {length} bits, the model's scales have room for {room}"
             )
-        return Survey(dimension=sum(layers), layers=layers)
+        return Survey(dimension=sum(layers), length=length, layers=layers)
 
     @cached_property
     def directions(self) -> Directions:

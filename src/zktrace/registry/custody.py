@@ -39,14 +39,14 @@ class CodeShape:
     """The public numbers of a carrier's code."""
 
     carrier: str
-    length: int  # n_t
+    law: str  # of the biases
     colluders: int  # c
 
 
 def default_shape(name: str) -> CodeShape:
     """The code a carrier gets unless told otherwise."""
     found = carrier(name)
-    return CodeShape(carrier=found.name, length=found.length, colluders=found.colluders)
+    return CodeShape(carrier=found.name, law=found.law, colluders=found.colluders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +70,13 @@ class Custody:
         if not names or len(set(names)) != len(names) or not set(names) <= set(NAMES):
             raise InputError(f"codes are for carriers, each once, of {', '.join(NAMES)}")
         for each in self.carriers:
-            self.code(each, ())  # refused now if there can be no such code
+            self.code(each, (), length=1)  # refused now if there can be no such code
 
     @classmethod
     def of_setup(cls, key: CodeKey, setup: SetupRecord) -> Self:
         """Custody of the codes of a registry, or Rejected if the key is not the one it committed to."""
         shapes = tuple(
-            CodeShape(carrier=each.carrier, length=each.length, colluders=each.colluders)
+            CodeShape(carrier=each.carrier, law=each.law, colluders=each.colluders)
             for each in setup.carriers
         )
         custody = cls(key=key, shapes=shapes)
@@ -96,12 +96,24 @@ class Custody:
                 return each
         raise InputError(f"this registry has no code for the carrier {carrier!r}")
 
-    def code(self, carrier: str, claims: Sequence[Claim]) -> Code:
-        """The code of a carrier, with the rows of those who made these claims."""
+    def code(self, carrier: str, claims: Sequence[Claim], *, length: int) -> Code:
+        """The code of a carrier in a length, with the rows of those who made these claims.
+
+        A longer code begins with a shorter one: a release chooses the length that its model bears.
+        """
         shape = self.shape(carrier)
         return Code(
-            key=self.key, label=carrier, length=shape.length, colluders=shape.colluders, claims=claims
+            key=self.key,
+            label=carrier,
+            length=length,
+            colluders=shape.colluders,
+            law=shape.law,
+            claims=claims,
         )
+
+    def bias_seed(self, carrier: str) -> bytes:
+        """What the biases of a carrier's code are drawn from, whatever its length."""
+        return self.code(carrier, (), length=1).bias_seed
 
     def key_commitment(self) -> bytes:
         """Com(code key; rho)."""
@@ -156,9 +168,9 @@ class Custody:
             carriers=tuple(
                 CarrierCode(
                     carrier=each.carrier,
-                    length=each.length,
+                    law=each.law,
                     colluders=each.colluders,
-                    biases=bias_commitment(self.code(each.carrier, ()).bias_seed, each.carrier),
+                    biases=bias_commitment(self.bias_seed(each.carrier), each.carrier),
                 )
                 for each in self.shapes
             ),

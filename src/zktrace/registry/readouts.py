@@ -45,18 +45,20 @@ def terms_of(
     layout: Layout,
     *,
     seed: bytes,
-    length: int,
     probes: ModelState | None = None,
     names: tuple[str, ...] | None = None,
+    shared: ModelState | None = None,
 ) -> Terms:
     """A layout on record, with the seed of its directions: what operator and judge make a reader of."""
     return Terms(
         carrier=layout.carrier,
         seed=seed,
-        length=length,
+        length=layout.length,
         profile="paper" if layout.profile == "paper" else "informed",
         dimension=layout.dimension,
         layers=layout.layers,
+        deviations=tuple(np.frombuffer(layout.deviations, dtype=">f4").astype(np.float64).tolist()),
         probes=probes,
         names=names,
+        shared=shared,
     )

@@ -18,8 +18,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, ClassVar, Final, Literal, Self
 
-from zktrace.carriers import MOST, NAMES, PROFILES, Look
+from zktrace.carriers import MOST, NAMES, PROFILES, Look, carrier
 from zktrace.carriers.looks import Carriers, check_carriers
+from zktrace.codes import LAWS
 from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
@@ -65,7 +66,7 @@ class CarrierCode(Declared):
 
     what: ClassVar = "a carrier's code"
     carrier: CarrierName
-    length: Annotated[int, whole(1, 1 << 20)]  # n_t
+    law: Annotated[str, choice(LAWS)]  # of the biases
     colluders: Annotated[int, whole(2, 1 << 16)]  # c
     biases: Digest  # commitment
 
@@ -105,9 +106,9 @@ class SetupRecord(Declared):
         if not 0 < self.budget < 1:
             raise MalformedFile("budget: must lie between 0 and 1")
 
-    def code(self, carrier: str) -> CarrierCode | None:
+    def code(self, name: str) -> CarrierCode | None:
         """The code of a carrier, if it was set up."""
-        return next((each for each in self.carriers if each.carrier == carrier), None)
+        return next((each for each in self.carriers if each.carrier == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +143,24 @@ class Layout(Declared):
     what: ClassVar = "a layout"
     carrier: CarrierName
     profile: Annotated[str, choice(PROFILES)]
-    dimension: Annotated[int, whole(1, 1 << 24)]  # coordinates of a direction
-    layers: Annotated[  # weight carrier: sizes of the BatchNorm layers; else empty
-        tuple[int, ...], listed(whole(1, 1 << 24), high=4096)
+    length: Annotated[int, whole(1, 1 << 20)]  # n_t, positions of the code
+    dimension: Annotated[int, whole(1, _WHOLE_LIMIT)]  # coordinates of a direction
+    layers: Annotated[  # where layers are read: how large each is; else empty
+        tuple[int, ...], listed(whole(1, _WHOLE_LIMIT), high=4096)
     ]
-    reference: Digest  # of the reference's own readout; zeros in the paper profile
-    probes: Digest  # zeros for the weight carrier
+    deviations: Annotated[bytes, octets(0, 4 * 4096)]  # of these layers where they count: big-endian float32
+    reference: Digest  # of the reference's own readout; zeros in the paper profile, or if there is none
+    probes: Digest  # zeros for a carrier without any
+
+    @property
+    def referred(self) -> bool:
+        """Whether numbers of the shared model are kept, and taken off what a suspect says."""
+        return self.profile == "informed" and not carrier(self.carrier).beside
+
+    def check(self) -> None:
+        """A deviation for each layer, or none."""
+        if self.deviations and len(self.deviations) != 4 * len(self.layers):
+            raise MalformedFile(f"a layout: has {len(self.deviations)} bytes of deviations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +180,9 @@ class ReleaseRecord(Declared):
         if not self.layouts or len({each.carrier for each in self.layouts}) != len(self.layouts):
             raise MalformedFile("release: must have one layout for each of its carriers, and at least one")
 
-    def layout(self, carrier: str) -> Layout | None:
+    def layout(self, name: str) -> Layout | None:
         """How a carrier is read, if copies of this release carry it."""
-        return next((each for each in self.layouts if each.carrier == carrier), None)
+        return next((each for each in self.layouts if each.carrier == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

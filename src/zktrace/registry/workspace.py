@@ -176,10 +176,6 @@ class Home:
         setup = self.registry.known().ledger.setup
         return Custody.of_setup(self._read_key(), setup)
 
-    def code(self, carrier: str) -> Code:
-        """The code of a carrier, with the rows of everybody who is enrolled."""
-        return self.custody.code(carrier, self.registry.ledger().claims)
-
     @property
     def offer(self) -> bytes:
         """What the next station asks for a place of: the digest of the record that promised its seed."""
@@ -286,7 +282,7 @@ def _rehearse(
     """Fail for a setup that cannot be put on record before anything is made."""
     zeros = bytes(COMMITMENT_BYTES)
     carriers = tuple(
-        CarrierCode(carrier=each.carrier, length=each.length, colluders=each.colluders, biases=zeros)
+        CarrierCode(carrier=each.carrier, law=each.law, colluders=each.colluders, biases=zeros)
         for each in shapes
     )
     setup = SetupRecord(

@@ -54,8 +54,8 @@ class ReleaseFolder:
         return readout_digest(values)
 
     def reference(self, layout: Layout) -> Floats | None:
-        """The reference of a layout, checked against its digest; None in the paper's profile."""
-        if layout.profile == "paper":
+        """The reference of a layout, checked against its digest; None if none was kept."""
+        if not layout.referred:
             return None
         path = self.reference_path(layout.carrier)
         values = read_readout(read_bounded(path, limit=8 * READOUT_LIMIT), what=str(path))

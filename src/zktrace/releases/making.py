@@ -5,11 +5,13 @@ that was killed is made again. A model that carries rows of earlier copies is re
 """
 
 import shutil
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from zktrace.carriers import CARRIERS, NAMES, Profile, needs_training
 from zktrace.derivation.streams import Stream
@@ -27,6 +29,7 @@ from zktrace.releases.lineage import check_unmarked
 
 ZEROS: Final = bytes(32)
 _FILE_LIMIT: Final = 1 << 33
+LENGTH_LIMIT: Final = 1 << 13  # positions of a code, as evidence of it may have
 
 
 def make_release(
@@ -37,13 +40,18 @@ def make_release(
     profile: Profile = "informed",
     name: str | None = None,
     pool: Pool | None = None,
+    lengths: Mapping[str, int] | None = None,
 ) -> ReleaseRecord:
-    """Put a shared model on record, with how copies of it will be read."""
+    """Put a shared model on record, with how copies of it will be read.
+
+    `lengths` are those of the carriers' codes; one that is not said follows from the model's size.
+    """
     ledger = workspace.registry.ledger()
     name = next_name(ledger.releases) if name is None else check_name(name, "release")
     if name in ledger.releases:
         raise Refused(f"a release {name} exists already")
     _check_carriers(carriers, profile, pool)
+    _check_lengths(lengths or {}, carriers)
     folder, custody = ReleaseFolder(path=workspace.release_folder(name)), workspace.custody
     with (
         claimed(folder.path, busy="this release is just being made", mode=0o700),
@@ -60,7 +68,7 @@ def make_release(
                 shared,
                 each,
                 profile=profile,
-                length=custody.shape(each).length,
+                length=(lengths or {}).get(each),
                 seed=custody.direction_seed(each, number, root),
                 pool=pool,
                 draws=custody.probe_stream(each, number),
@@ -103,6 +111,14 @@ def _check_carriers(carriers: tuple[str, ...], profile: str, pool: Pool | None) 
         raise InputError("copies of this kind are trained: name the server's proxy data (--proxy)")
 
 
+def _check_lengths(lengths: Mapping[str, int], carriers: tuple[str, ...]) -> None:
+    for name, length in lengths.items():
+        if name not in carriers:
+            raise InputError(f"a length of the {name} carrier's code, and copies do not carry it")
+        if type(length) is not int or not 1 <= length <= LENGTH_LIMIT:
+            raise InputError(f"the {name} carrier: a code has 1..{LENGTH_LIMIT} positions, not {length}")
+
+
 def _keep_shared(model: Path | ModelState, path: Path) -> ModelState:
     """The shared model as a file of the release: of a safetensors file, its very bytes."""
     state = open_model(model) if isinstance(model, Path) else model
@@ -120,7 +136,7 @@ def _layout(
     name: str,
     *,
     profile: Profile,
-    length: int,
+    length: int | None,
     seed: bytes,
     pool: Pool | None,
     draws: Stream,
@@ -131,13 +147,15 @@ def _layout(
     blank = Layout(
         carrier=name,
         profile=profile,
+        length=survey.length,
         dimension=survey.dimension,
         layers=survey.layers,
+        deviations=np.array(survey.deviations, dtype=">f4").tobytes(),
         reference=ZEROS,
         probes=ZEROS if probes is None else model_digest(probes),
     )
-    reader = reader_of(terms_of(blank, seed=seed, length=length, probes=probes))
-    values = reader.project(shared)
-    if profile == "paper":  # reads a suspect by itself
+    reader = reader_of(terms_of(blank, seed=seed, probes=probes, shared=shared))
+    values = reader.project(shared)  # refused now if nothing can be read of it
+    if not blank.referred:
         return blank
     return replace(blank, reference=folder.save_reference(name, values))

@@ -109,7 +109,9 @@ class OpenRelease:
     def code(self, name: str) -> Code:
         """The code of a carrier, with the rows of everybody who is enrolled."""
         if name not in self._codes:
-            self._codes[name] = self.custody.code(name, self.ledger.claims)
+            self._codes[name] = self.custody.code(
+                name, self.ledger.claims, length=self.layout(name).length
+            )
         return self._codes[name]
 
     def terms(self, name: str) -> Terms:
@@ -118,9 +120,9 @@ class OpenRelease:
         return terms_of(
             layout,
             seed=self.custody.direction_seed(name, self.record.number, self.record.root),
-            length=self.custody.shape(name).length,
             probes=self.folder.probes(layout),
-            names=layer_names(self._found) if layout.layers else None,
+            names=layer_names(self._found) if layout.layers and not carrier(name).beside else None,
+            shared=self.shared if carrier(name).beside else None,
         )
 
     def reader(self, name: str) -> Reader:
@@ -167,7 +169,6 @@ class OpenRelease:
             terms_of(
                 layout,
                 seed=self.custody.direction_seed(name, self.record.number, self.record.root),
-                length=self.custody.shape(name).length,
             ),
             self.folder.reference(layout),
         )

@@ -70,7 +70,7 @@ def _carrier(custody: Custody, ledger: Ledger, readout: Readout, release: Releas
     carrier = readout.carrier
     return CarrierOpening(
         carrier=carrier,
-        biases=custody.code(carrier, ledger.claims).bias_seed,
+        biases=custody.bias_seed(carrier),
         directions=_opening(custody, ledger, RELEASE, carrier, release.number),
         readout=readout_bytes(readout.values),
         reference=b"" if readout.reference is None else readout_bytes(readout.reference),

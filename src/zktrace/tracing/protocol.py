@@ -157,11 +157,11 @@ def _look(log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fra
     release = log.ledger.release(case.release)
     found = investigate(
         plan,
-        lambda carrier: custody.code(carrier, claims),
+        lambda carrier: custody.code(carrier, claims, length=_carried(release, carrier).length),
         recipients=case.recipients,
         level=case.budget or level,
         certify=case.budget > 0,
-        check=lambda readout: _layout(release, readout, custody),
+        check=lambda readout: _layout(release, readout),
     )
     return _Looked(place=place, case=case, stations=stations, found=found, claims=found.findings(stations))
 
@@ -196,11 +196,9 @@ def _case(log: Snapshot, custody: Custody, looked: _Looked, verdict_place: int, 
     )
 
 
-def _plan(
-    release: ReleaseRecord, custody: Custody, readouts: Sequence[Readout], further: Sequence[Attempt]
-) -> Plan:
+def _plan(release: ReleaseRecord, readouts: Sequence[Readout], further: Sequence[Attempt]) -> Plan:
     """Everything that can be wrong is found before the budget is spent."""
-    layouts = [_layout(release, each, custody) for each in readouts]
+    layouts = [_layout(release, each) for each in readouts]
     layouts += [_carried(release, each.carrier) for each in further]
     rules = {RULE_OF[each.profile] for each in layouts}
     if len(rules) > 1:
@@ -208,13 +206,14 @@ def _plan(
     return Plan(readouts=tuple(readouts), further=tuple(further), rule=next(iter(rules), "certified"))
 
 
-def _layout(release: ReleaseRecord, readout: Readout, custody: Custody) -> Layout:
+def _layout(release: ReleaseRecord, readout: Readout) -> Layout:
     layout = _carried(release, readout.carrier)
-    length = custody.shape(readout.carrier).length
     readout_bytes(readout.values)  # finite float64
-    if len(readout.values) != length or length > LENGTH_LIMIT:
-        raise InputError(f"{readout.carrier}: {len(readout.values)} values for a code of {length} positions")
-    if (layout.profile == "informed") != (readout.reference is not None):
+    if len(readout.values) != layout.length or layout.length > LENGTH_LIMIT:
+        raise InputError(
+            f"{readout.carrier}: {len(readout.values)} values for a code of {layout.length} positions"
+        )
+    if layout.referred != (readout.reference is not None):
         raise InputError(f"{readout.carrier}: the profile {layout.profile} does not go with this readout")
     if readout.reference is not None and readout_digest(readout.reference) != layout.reference:
         raise Refused(f"{readout.carrier}: the reference readout is not the one that {release.name} recorded")

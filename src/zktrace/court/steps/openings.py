@@ -45,9 +45,9 @@ def _open_carrier(bench: Bench, opening: CarrierOpening) -> None:
     code, layout = dossier.setup.code(carrier), dossier.release.layout(carrier)
     if code is None or layout is None:
         minutes.reject(f"{carrier}: an accusation on a carrier that setup and release do not both have")
-    if opening.length != code.length:
+    if opening.length != layout.length:
         minutes.reject(
-            f"{carrier}: a readout of {opening.length} values for a code of {code.length} positions"
+            f"{carrier}: a readout of {opening.length} values for a code of {layout.length} positions"
         )
     claimed = {each.carrier: each.readout for each in bench.evidence.findings.carriers}
     reference = opening.reference_values()
@@ -67,7 +67,7 @@ def _open_carrier(bench: Bench, opening: CarrierOpening) -> None:
             )
     seed, number = opening.directions, dossier.release.number
     dossier.promise_of_release().verify(number, carrier, seed.seed, seed.others, seed.path)
-    bench.biases[carrier] = draw(opening.biases, code.length, code.colluders)
+    bench.biases[carrier] = draw(opening.biases, layout.length, code.colluders, code.law)
     bench.directions[carrier] = direction_seed(seed.seed, dossier.release.root, carrier)
     minutes.saw(
         f"{carrier}: biases and directions made from the promised seeds; readouts are those on record"

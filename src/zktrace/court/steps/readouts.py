@@ -12,12 +12,13 @@ from zktrace.court.bench import Bench, Suspect
 from zktrace.evidence import CarrierOpening
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.directions import Floats
-from zktrace.readouts.reader import ALIGNED_TOLERANCE, SUM_TOLERANCE, Reader, Terms, reader_of
+from zktrace.readouts.reader import SUM_TOLERANCE, Reader, Terms, reader_of
 from zktrace.readouts.scores import check_scores, scores_digest
 from zktrace.registry.readouts import terms_of
 from zktrace.registry.records import Layout
 
 _NEEDS: Final = "reading it takes the release's probes and torch"
+_BESIDE: Final = "a suspect is read beside the release's shared model"
 
 
 def check_readouts(bench: Bench) -> None:
@@ -94,12 +95,16 @@ def _check_carrier(bench: Bench, opening: CarrierOpening, layout: Layout) -> Non
 
 def _terms(bench: Bench, opening: CarrierOpening, layout: Layout) -> Terms:
     probes = next((each for each in bench.suspect.probes if model_digest(each) == layout.probes), None)
-    return terms_of(layout, seed=bench.directions[opening.carrier], length=opening.length, probes=probes)
+    beside = bench.suspect.shared if carrier(opening.carrier).beside else None
+    return terms_of(layout, seed=bench.directions[opening.carrier], probes=probes, shared=beside)
 
 
-def _readable(reader: Reader) -> bool:
-    """Whether the judge can read a model: of a network, by its probes."""
-    return reader.terms.probes is not None or not carrier(reader.terms.carrier).network
+def _missing(reader: Reader) -> str:
+    """What the judge lacks to read a model: of a network its probes, or the model it is read beside."""
+    entry, terms = carrier(reader.terms.carrier), reader.terms
+    if entry.network and terms.probes is None:
+        return _NEEDS
+    return _BESIDE if entry.beside and terms.shared is None else ""
 
 
 def _own_reference(bench: Bench, reader: Reader, claimed: Floats | None) -> Floats | None:
@@ -107,8 +112,8 @@ def _own_reference(bench: Bench, reader: Reader, claimed: Floats | None) -> Floa
     shared = bench.suspect.shared
     if claimed is None or shared is None:
         return claimed
-    if not _readable(reader):
-        bench.minutes.left(f"{reader.terms.carrier}: the reference is not recomputed, {_NEEDS}")
+    if missing := _missing(reader):
+        bench.minutes.left(f"{reader.terms.carrier}: the reference is not recomputed, {missing}")
         return claimed
     own = reader.project(shared)
     allowed = reader.tolerance * float(np.abs(own).max())
@@ -135,8 +140,8 @@ def _seen(bench: Bench, reader: Reader) -> _Seen | None:
             able = ", ".join(each.name for each in CARRIERS.values() if each.answers)
             bench.minutes.left(f"{entry.name}: not recomputed, scores are read on the carrier {able} alone")
         return None
-    if not _readable(reader):
-        bench.minutes.left(f"{entry.name}: not recomputed, {_NEEDS}")
+    if missing := _missing(reader):
+        bench.minutes.left(f"{entry.name}: not recomputed, {missing}")
         return None
     if bench.look.alignment == IDENTITY:
         return _Seen(projected=reader.project(suspect.model), model=True, tolerance=reader.readout_tolerance)
@@ -146,7 +151,7 @@ def _seen(bench: Bench, reader: Reader) -> _Seen | None:
         bench.minutes.left(f"{entry.name}: not recomputed, aligning it takes {other}")
         return None
     projected = reader.aligned(suspect.model, how.name, shared=suspect.shared, pool=None)
-    return _Seen(projected=projected, model=True, tolerance=ALIGNED_TOLERANCE)
+    return _Seen(projected=projected, model=True, tolerance=reader.aligned_tolerance)
 
 
 def _answers(bench: Bench, reader: Reader, scores: NDArray[Any]) -> Floats:

@@ -110,7 +110,7 @@ def _check_code(bench: Bench, opening: CarrierOpening) -> None:
     if code is None or layout is None:
         minutes.reject(f"{carrier}: not set up")
     scores = layout.dimension if CARRIERS[carrier].answers else 1  # of a position, in the reference
-    wanted = 8 * code.length * scores if layout.profile == "informed" else 0
+    wanted = 8 * layout.length * scores if layout.referred else 0
     if len(opening.reference) != wanted:
         minutes.reject(
             f"{carrier}: {len(opening.reference)} bytes of reference in profile {layout.profile}, "

@@ -1,0 +1,180 @@
+"""The spread carrier as a tracer or a judge reads it: all weights of any network, beside the shared model's.
+
+Of every tensor that carries there is a reading of its own, phi of the differences d to the shared model's
+weights (`blocks`). What a disguise did to a tensor is noise to it: s^2 a weight, so s^2/J a position, beside
+a mark that is as strong in every tensor. Readings are added up with the weights that such noise asks for,
+
+    z = sum of g J/s^2 phi  /  sum of g^2 J/s^2
+
+where g is the part of the weights that still say something. Both are found from the differences alone:
+
+- weights that are equal to the shared model's, or not finite, say nothing;
+- single weights that moved far (pruned ones) are dropped where that pays: beyond the difference L at which
+  (part kept - its loss at the edge)^2 / (mean square of what is kept) is largest, if that is clearly more
+  than without. A tensor that was reset, retrained or badly aligned has a large s and counts for little.
+
+No row and no key to one enters. Tensors that a suspect does not have are left out.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.derivation.streams import Stream
+from zktrace.errors import InputError
+from zktrace.primitives.hadamard import Singles
+from zktrace.readouts.blocks import CHUNK, Blocks, Part, carrying, usual
+from zktrace.readouts.directions import Floats
+from zktrace.readouts.reader import Reader, Survey, finite
+from zktrace.readouts.samples import Pool
+from zktrace.readouts.scales import Arrays
+
+BEYOND: Final = 64.0  # deviations: a weight that moved further says nothing
+FLOOR: Final = 2.0**-8  # deviations: what a weight moved at least, as far as it counts for noise
+SAMPLE: Final = 1 << 16  # weights of a tensor whose differences decide what is dropped
+STEPS: Final = 64  # differences that are tried as the last one kept
+PAYS: Final = 1.25  # times as much, or nothing is dropped
+_EDGE: Final = 0.1  # of a difference: where the density at it is counted
+_SINGLE_TOLERANCE: Final = 1e-5  # float32 sums in another order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What the differences of a tensor are worth."""
+
+    kept: float  # g: the part of the weights that says something
+    noise: float  # s^2, a weight
+    limit: float  # L: differences beyond it are dropped
+
+    def weight(self, blocks: int) -> float:
+        """Of the tensor's readings, in the sum of all."""
+        return self.kept * blocks / (self.noise + FLOOR * FLOOR)
+
+
+def worth(differences: Singles) -> Worth:
+    """What a sample of a tensor's differences, in deviations, says of all of them."""
+    sizes = np.sort(np.abs(differences[np.abs(differences) <= BEYOND]).astype(np.float64))
+    sizes = sizes[np.searchsorted(sizes, 0.0, side="right") :]
+    if not len(sizes):
+        return Worth(kept=0.0, noise=0.0, limit=BEYOND)
+    share, power = len(sizes) / len(differences), np.cumsum(sizes * sizes)
+    whole = Worth(kept=share, noise=float(power[-1]) / len(differences), limit=BEYOND)
+    last = np.unique((np.arange(1, STEPS) * len(sizes)) // STEPS)
+    last = last[last > 0] - 1
+    limits = sizes[last]
+    high, low = (np.searchsorted(sizes, (1.0 + edge) * limits, side="right") for edge in (_EDGE, -_EDGE))
+    gain = np.maximum((last + 1.0) - (high - low) / (2.0 * _EDGE), 0.0) / len(differences)
+    value = gain * gain / (power[last] / len(differences) + FLOOR * FLOOR)
+    best = int(np.argmax(value)) if len(last) else 0
+    if not len(last) or value[best] <= PAYS * share * share / (whole.noise + FLOOR * FLOOR):
+        return whole
+    return Worth(
+        kept=float(gain[best]),
+        noise=float(power[last[best]]) / len(differences),
+        limit=float(np.float32(limits[best])),
+    )
+
+
+class SpreadReader(Reader):
+    """Reads values from a model that has tensors of the shared model's names and shapes, or some of them."""
+
+    tolerance = _SINGLE_TOLERANCE
+    readout_tolerance = _SINGLE_TOLERANCE
+    aligned_tolerance = 1e-3
+
+    @classmethod
+    def default_length(cls, name: str, shared: Arrays) -> int:
+        """By the number of its weights."""
+        return usual(shared)
+
+    @classmethod
+    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+        """The tensors that carry: how many blocks each has, and the deviation of its weights."""
+        parts = carrying(shared, length)
+        return Survey(
+            dimension=sum(each.blocks for each in parts) * length,
+            length=length,
+            layers=tuple(each.blocks for each in parts),
+            deviations=tuple(each.deviation for each in parts),
+        )
+
+    @cached_property
+    def shared(self) -> Arrays:
+        """What a suspect is read beside."""
+        if self.terms.shared is None:
+            raise InputError(f"{self.terms.carrier}: is read beside the shared model, and it is not there")
+        return self.terms.shared
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The tensors that carry, found in the shared model, as they are on record."""
+        return recorded(self.shared, self.terms.length, self.terms.layers, self.terms.deviations)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The directions."""
+        return Blocks(seed=self.terms.seed, length=self.terms.length)
+
+    def project(self, arrays: Arrays) -> Floats:
+        """What a model says beyond the shared one, which says nothing."""
+        total, gain, seen = np.zeros(self.terms.length), 0.0, 0
+        for part in self.parts:
+            given = arrays.get(part.name)
+            reference = self.shared[part.name]
+            if given is None or given.shape != reference.shape or given.dtype.kind != "f":
+                continue
+            found, values = self._part(part, given, reference)
+            weight = found.weight(part.blocks)
+            total += weight * values
+            gain += weight * found.kept
+            seen += 1
+        if not seen:
+            raise InputError("the model has none of the shared model's matrices, under their names and shapes")
+        return finite(total / gain) if gain else total
+
+    def readout(self, projected: Floats, reference: Floats | None) -> Floats:
+        """The same: the shared model is taken off weight by weight."""
+        return projected
+
+    def _part(self, part: Part, given: NDArray[Any], reference: NDArray[Any]) -> tuple[Worth, Floats]:
+        ours, theirs = given.reshape(-1), reference.reshape(-1)
+        size = part.blocks * self.terms.length
+        stride = -(-size // SAMPLE)
+        found = worth(_differences(ours[:size:stride], theirs[:size:stride], part.deviation))
+
+        def differences(begin: int, count: int) -> Singles:
+            end = begin + count
+            some = _differences(ours[begin:end], theirs[begin:end], part.deviation)
+            # NaN is not within any limit
+            some[~(np.abs(some) <= found.limit)] = 0.0
+            return some
+
+        return found, self.blocks.readings(part, differences)
+
+
+def _differences(ours: NDArray[Any], theirs: NDArray[Any], deviation: float) -> Singles:
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.result_type(ours.dtype, theirs.dtype, np.float32)
+        some = np.subtract(ours, theirs, dtype=wide)
+        some /= wide.type(deviation)
+        return some.astype(np.float32, copy=False)
+
+
+def recorded(
+    shared: Arrays, length: int, layers: tuple[int, ...], deviations: tuple[float, ...]
+) -> tuple[Part, ...]:
+    """The tensors of a shared model that carry, with the deviations on record; InputError if they differ."""
+    found = carrying(shared, length)
+    same = len(found) == len(layers) == len(deviations) and all(
+        part.blocks == blocks and abs(part.deviation - deviation) <= 1e-5 * deviation
+        for part, blocks, deviation in zip(found, layers, deviations, strict=True)
+    )
+    if not same:
+        raise InputError("the shared model's matrices are not those on record")
+    return tuple(
+        Part(name=part.name, blocks=part.blocks, deviation=deviation)
+        for part, deviation in zip(found, deviations, strict=True)
+    )
