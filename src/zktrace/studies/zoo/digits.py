@@ -1,4 +1,6 @@
-"""A multi-layer perceptron of scikit-learn on its handwritten digits: arrays that no framework of ours made."""
+"""A multi-layer perceptron of scikit-learn on its handwritten digits: arrays that torch never saw."""
+
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ class Perceptron(nn.Module):
 
     def __init__(self, sizes: tuple[int, ...] = (64, *HIDDEN, 10)) -> None:
         super().__init__()
-        pairs = list(zip(sizes, sizes[1:], strict=False))
+        pairs = list(pairwise(sizes))
         self.coefs_ = nn.ParameterList(nn.Parameter(torch.zeros(pair)) for pair in pairs)
         self.intercepts_ = nn.ParameterList(nn.Parameter(torch.zeros(after)) for _, after in pairs)
 

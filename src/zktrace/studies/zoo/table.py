@@ -14,7 +14,7 @@ from zktrace.models import ModelState, open_model, save_model
 from zktrace.studies.zoo.convolutions import GroupNormResNet, NextNet, PlainNet
 from zktrace.studies.zoo.digits import Perceptron, arrays_of, digits, fitted
 from zktrace.studies.zoo.tasks import SampleTask, Task, library_text, pictures
-from zktrace.studies.zoo.training import Lesson, Told, adapted, finetuned, measured, trained
+from zktrace.studies.zoo.training import Further, Lesson, Told, adapted, finetuned, measured, trained
 from zktrace.studies.zoo.transformers import LanguageModel, VisionTransformer
 
 SEED: Final = 42  # of trained networks, unless another is asked for
@@ -62,19 +62,19 @@ class Animal:
         """The file of a trained one."""
         return folder / f"{self.name}{'' if seed == SEED else f'-{seed}'}.safetensors"
 
-    def measured(self, state: Arrays, task: Task) -> float:
-        """On held-out data."""
-        return measured(self.build(), state, task)
+    def measured(self, state: Arrays, task: Task, *, part: int = 1) -> float:
+        """On held-out data, or one in `part` of it."""
+        return measured(self.build(), state, task, part=part)
 
     def finetuned(self, state: Arrays, task: Task, *, seed: int, steps: int = STEPS) -> State:
         """All weights trained further."""
-        size = self.lesson.batch
-        return finetuned(self.build(), state, task, steps=steps, rate=self.further, batch=size, seed=seed)
+        how = Further(steps=steps, rate=self.further, batch=self.lesson.batch, seed=seed)
+        return finetuned(self.build(), state, task, how)
 
     def adapted(self, state: Arrays, task: Task, *, seed: int, steps: int = STEPS) -> State:
         """By LoRA, merged."""
-        rate, size = 10 * self.further, self.lesson.batch
-        return adapted(self.build(), state, task, steps=steps, rate=rate, batch=size, seed=seed)
+        how = Further(steps=steps, rate=10 * self.further, batch=self.lesson.batch, seed=seed)
+        return adapted(self.build(), state, task, how)
 
 
 _ENTRIES: Final = (

@@ -83,26 +83,49 @@ def trained(
         return state_of(module)
 
 
-def finetuned(
-    module: nn.Module, state: Arrays, task: Task, *, steps: int, rate: float, batch: int, seed: int
-) -> State:
-    """All weights trained further, at an even rate."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """How somebody goes on with a trained network."""
+
+    steps: int
+    rate: float  # even
+    batch: int
+    seed: int
+
+    def run(
+        self,
+        parameters: list[nn.Parameter],
+        loss: Callable[[Batch], Tensor],
+        task: Task,
+        rng: np.random.Generator,
+    ) -> None:
+        """Train these parameters."""
+        course = Course(
+            optimizer=Adam(parameters, lr=self.rate),
+            epochs=1,
+            steps=self.steps,
+            batches=_batches(task, self.batch, rng),
+            loss=lambda given: Trained(loss=loss(given)),
+            rate=lambda _step: self.rate,
+            report=_told,
+        )
+        train(course)
+
+
+def finetuned(module: nn.Module, state: Arrays, task: Task, how: Further) -> State:
+    """All weights trained further."""
     with single_threaded():
         load_state(module, state)
-        rng = np.random.default_rng([seed, 2])
-        _further(
-            list(module.parameters()), lambda given: task.loss(module, given), task, steps, rate, batch, rng
-        )
+        rng = np.random.default_rng([how.seed, 2])
+        how.run(list(module.parameters()), lambda given: task.loss(module, given), task, rng)
         return state_of(module)
 
 
-def adapted(
-    module: nn.Module, state: Arrays, task: Task, *, steps: int, rate: float, batch: int, seed: int
-) -> State:
+def adapted(module: nn.Module, state: Arrays, task: Task, how: Further) -> State:
     """An update of low rank beside every matrix, trained alone, then merged into the weights (LoRA)."""
     with single_threaded():
         load_state(module, state)
-        rng = np.random.default_rng([seed, 3])
+        rng = np.random.default_rng([how.seed, 3])
         matrices = {name: each for name, each in module.named_parameters() if each.ndim > 1}
         factors = {name: _factors(each, rng) for name, each in matrices.items()}
 
@@ -115,16 +138,15 @@ def adapted(
         def loss(given: Batch) -> Tensor:
             return task.loss(_Changed(module, merged()), given)
 
-        _further([each for pair in factors.values() for each in pair], loss, task, steps, rate, batch, rng)
-        found = state_of(module)
-        return found | {name: each.detach().numpy().copy() for name, each in merged().items()}
+        how.run([each for pair in factors.values() for each in pair], loss, task, rng)
+        return state_of(module) | {name: each.detach().numpy().copy() for name, each in merged().items()}
 
 
-def measured(module: nn.Module, state: Arrays, task: Task) -> float:
-    """What a task says of a network with these weights."""
+def measured(module: nn.Module, state: Arrays, task: Task, *, part: int = 1) -> float:
+    """What a task says of a network with these weights, asked of one in `part` of its held-out data."""
     with single_threaded():
         load_state(module, state)
-        return task.measured(module.eval())
+        return task.measured(module.eval(), part=part)
 
 
 def _told(epoch: Epoch) -> LessonReport:
@@ -134,27 +156,6 @@ def _told(epoch: Epoch) -> LessonReport:
 def _batches(task: Task, size: int, rng: np.random.Generator) -> Iterator[Batch]:
     while True:
         yield task.batch(size, rng)
-
-
-def _further(
-    parameters: list[nn.Parameter],
-    loss: Callable[[Batch], Tensor],
-    task: Task,
-    steps: int,
-    rate: float,
-    batch: int,
-    rng: np.random.Generator,
-) -> None:
-    course = Course(
-        optimizer=Adam(parameters, lr=rate),
-        epochs=1,
-        steps=steps,
-        batches=_batches(task, batch, rng),
-        loss=lambda given: Trained(loss=loss(given)),
-        rate=lambda _step: rate,
-        report=_told,
-    )
-    train(course)
 
 
 def _factors(matrix: Tensor, rng: np.random.Generator) -> tuple[nn.Parameter, nn.Parameter]:
