@@ -22,6 +22,7 @@ Profile = Literal["informed", "paper"]
 PROFILES: Final[tuple[Profile, Profile]] = ("informed", "paper")
 IDENTITY: Final = "identity"  # a suspect as it is
 MOST: Final = 16  # carriers
+LEAST: Final = 128  # positions of a code that may accuse, unless a judge's policy says otherwise
 _NAME: Final = re.compile(r"[a-z][a-z0-9]{0,31}", re.ASCII)
 
 
@@ -44,7 +45,7 @@ class Carrier:
     writers: Mapping[str, str]  # by profile: the `marking.writer.Writer` of it
     length: int  # n_t of its code unless a release says otherwise
     colluders: int  # c of its code
-    law: str = "tardos"  # of its code's biases
+    law: Literal["tardos", "fair", "nuida"] = "tardos"  # of its code's biases
     parts: int = 1  # of a look's share, beside the parts of the others: a faint carrier has more
     alignments: tuple[Alignment, ...] = ()  # how a suspect may be read beside as it is
     trained: bool = True  # whether an informed copy is trained

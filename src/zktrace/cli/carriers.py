@@ -6,13 +6,17 @@ import click
 
 from zktrace.carriers import CARRIERS, NAMES
 
-DEFAULT_CARRIER: Final = next(each.name for each in CARRIERS.values() if not each.trained)
 _SEVERAL: Final = ("both", "all")
 
 
 def carrier_choice() -> click.Choice[str]:
     """What the option takes."""
     return click.Choice((*NAMES, *_SEVERAL))
+
+
+def default_carrier(profile: str) -> str:
+    """Where copies carry their rows unless told otherwise."""
+    return next(each.name for each in CARRIERS.values() if profile in each.profiles)
 
 
 def carriers_of(choice: str) -> tuple[str, ...]:

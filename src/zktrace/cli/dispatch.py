@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from zktrace.cli.carriers import DEFAULT_CARRIER, carrier_choice, carriers_of
+from zktrace.cli.carriers import carrier_choice, carriers_of, default_carrier
 from zktrace.cli.options import (
     Cifar10,
     Json,
@@ -15,6 +15,7 @@ from zktrace.cli.options import (
     RunSeed,
     SharedModel,
     WorkspaceFolder,
+    code_lengths,
     mark_settings,
     run_spec,
     workspace_at,
@@ -40,9 +41,20 @@ def release(
     model: SharedModel,
     name: Annotated[str | None, typer.Option("--name", help="Default: r1, r2, ...")] = None,
     carrier: Annotated[
-        str,
-        typer.Option("--carrier", click_type=carrier_choice(), help="Where copies will carry their rows."),
-    ] = DEFAULT_CARRIER,
+        str | None,
+        typer.Option(
+            "--carrier",
+            click_type=carrier_choice(),
+            help="Where copies will carry their rows. Default: spread; in the paper's profile weight.",
+        ),
+    ] = None,
+    length: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--length",
+            help="Positions of the code: a number, or CARRIER=NUMBER, repeated. Default: by its size.",
+        ),
+    ] = None,
     profile: Annotated[
         ProfileName,
         typer.Option(
@@ -62,8 +74,9 @@ def release(
 ) -> None:
     """Put a shared model on record, with how copies of it will be read. The model itself is not changed.
 
-    The weight carrier's informed copies are computed; all others are trained, on the proxy data, which the
-    release keeps: the validation part of the data, or a fixed fifth of the training part.
+    Informed copies of the spread and of the weight carrier are computed, of any model and of one with
+    BatchNorm; all others are trained, on the proxy data, which the release keeps: the validation part of the
+    data, or a fixed fifth of the training part.
     """
     from zktrace.readouts.runs import RunFacts
 
@@ -76,13 +89,17 @@ def release(
 
         spec = run_spec(proxy, cifar10, seed)
         pool = proxy_pool(spec.source, spec.preset.episodes)
-    carriers = carriers_of(carrier)
-    made = place.release(model, carriers=carriers, profile=profile.value, name=name, pool=pool)
+    carriers = carriers_of(carrier or default_carrier(profile.value))
+    lengths = code_lengths(length, carriers)
+    made = place.release(
+        model, carriers=carriers, profile=profile.value, name=name, pool=pool, length=lengths
+    )
     facts = {
         "ok": True,
         "release": made.name,
         "model": made.record.model.hex(),
         "carriers": list(carriers),
+        "layouts": [_layout_facts(made, each) for each in carriers],
         "profile": profile.value,
         "proxy": None if pool is None else pool.note,
         "folder": str(made.folder.path),
@@ -91,8 +108,31 @@ def release(
     emit(
         facts,
         as_json=as_json,
-        text=f"{made.name}  {' + '.join(carriers)} carrier, {profile.value} profile\n{facts['model']}",
+        text="\n".join(
+            [
+                f"{made.name}  {' + '.join(carriers)} carrier, {profile.value} profile",
+                *(_layout_text(_layout_facts(made, each)) for each in carriers),
+                made.record.model.hex(),
+            ]
+        ),
     )
+
+
+def _layout_facts(release: "OpenRelease", name: str) -> dict[str, object]:
+    """How a carrier is read, for a person."""
+    layout, reader = release.layout(name), release.reader(name)
+    return {
+        "carrier": name,
+        "length": layout.length,
+        "numbers": layout.dimension,
+        "tensors": reader.carrying,
+    }
+
+
+def _layout_text(facts: dict[str, object]) -> str:
+    tensors = facts["tensors"]
+    where = f", in {len(tensors)} tensors" if isinstance(tensors, dict) and tensors else ""
+    return f"  {facts['carrier']}: {facts['length']} positions{where}"
 
 
 def dispatch(
@@ -107,6 +147,10 @@ def dispatch(
         Path | None,
         typer.Option("--out", help="Folder of the copies. Default: copies/RELEASE in the workspace."),
     ] = None,
+    strength: Annotated[
+        float,
+        typer.Option("--strength", help="Spread carrier: change of a weight, in deviations of its tensor."),
+    ] = 0.01,
     share: Annotated[
         float,
         typer.Option(
@@ -151,7 +195,11 @@ def dispatch(
     wanted = recipients(chosen.ledger, None if everybody else station)
     spec = None if evaluate is None else run_spec(evaluate, cifar10, seed)
     settings = CopySettings(
-        share=share, episodes=episodes, learning_rate=learning_rate, marks=mark_settings(mark)
+        strength=strength,
+        share=share,
+        episodes=episodes,
+        learning_rate=learning_rate,
+        marks=mark_settings(mark),
     )
     with named_progress("copies", len(wanted)) as progress:
         copies = list(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zktrace.front.workspace import Workspace
 
 MARKED: Final = tuple(each.name for each in CARRIERS.values() if each.trained)  # what `--mark` sets
+_DIGITS: Final = 9  # of a length
 _MARK: Final = re.compile(r"([a-z]+)\.([a-z_]+)=([0-9.eE+-]{1,32})")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object.")]
@@ -97,6 +98,18 @@ def profile_option(text: str) -> "Profile":
         if text == profile:
             return profile
     raise InputError(f"profile {text!r} is not known; it is one of {', '.join(PROFILES)}")
+
+
+def code_lengths(given: "list[str] | None", carriers: "tuple[str, ...]") -> dict[str, int]:
+    """What `--length` says: of the one carrier, or of each that is named."""
+    found: dict[str, int] = {}
+    for each in given or ():
+        name, _, number = each.rpartition("=")
+        if not number.isascii() or not number.isdigit() or len(number) > _DIGITS:
+            raise InputError(f"--length {each}: a number of positions, or CARRIER=NUMBER")
+        for carrier in (name,) if name else carriers:
+            found[carrier] = int(number)
+    return found
 
 
 def mark_settings(given: list[str] | None) -> dict[str, dict[str, float]]:

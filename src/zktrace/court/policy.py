@@ -4,7 +4,7 @@ max_budget = 0.01                         # the largest false-accusation probabi
 max_total_budget = 0.5                    # of it and all investigations of the log before it together
 rules = ["certified", "paper"]
 carriers = ["weight", "feature", "output"]
-min_length = 256                          # positions of a code that may accuse
+min_length = 128                          # positions of a code that may accuse
 require_suspect = false                   # the suspect model must be given; scores are no model
 require_readout = false                   # its readout must have been made again by this judge
 require_shared = false                    # the release's shared model must be given
@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, Self, get_type_hints
 
-from zktrace.carriers import NAMES
+from zktrace.carriers import LEAST, NAMES
 from zktrace.errors import InputError
 from zktrace.primitives.exact import exact_budget, exact_number
 from zktrace.primitives.files import read_bounded
@@ -42,7 +42,7 @@ class Policy:
     max_total_budget: Fraction = Fraction(1, 2)
     rules: tuple[str, ...] = RULES
     carriers: tuple[str, ...] = field(default_factory=lambda: tuple(NAMES))
-    min_length: int = 256
+    min_length: int = LEAST
     require_suspect: bool = False
     require_readout: bool = False
     require_shared: bool = False

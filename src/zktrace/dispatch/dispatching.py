@@ -7,7 +7,6 @@ folder of the copies is locked meanwhile: a second dispatch to it is refused.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -223,12 +222,9 @@ def _fulfil(maker: Maker, order: _Order, report: Progress) -> bytes:
 
 
 def _write(path: Path, state: ModelState, metadata: dict[str, str]) -> bytes:
-    """Write a copy whole; its digest is computed meanwhile."""
+    """Write a copy whole, once; its digest."""
     sweep(path)
-    with ThreadPoolExecutor(1) as hashing:
-        digest = hashing.submit(model_digest, state)
-        save_model(path, state, metadata=metadata, secret=True, replace=True)
-        return digest.result()
+    return save_model(path, state, metadata=metadata, secret=True, replace=True)
 
 
 @dataclass(frozen=True, slots=True)

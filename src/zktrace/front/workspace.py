@@ -1,7 +1,7 @@
 """An operator's workspace with all that is done in it: enrol, release, dispatch, trace."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers import IDENTITY, NAMES, Profile, needs_training
+from zktrace.carriers import IDENTITY, LEAST, NAMES, Profile, carrier
 from zktrace.dispatch.dispatching import Copy, Progress, dispatch
 from zktrace.errors import InputError, Refused
 from zktrace.front.case import TracedCase, free_case_path, keep_leads, tried
@@ -130,25 +130,31 @@ class Workspace(Home):
         profile: Profile = "informed",
         name: str | None = None,
         pool: Pool | None = None,
+        length: int | Mapping[str, int] | None = None,
     ) -> OpenRelease:
         """Put a shared model on record, with how copies of it will be read. The model is not changed.
 
-        Without `carriers` it gets those that were set up, and without a `pool` of the server's images those
-        of them whose copies need no training.
+        Without `carriers` it gets the first that was set up and has the profile; with a `pool` of the
+        server's images all of them. `length` is that of the code, or by carrier of several; it follows from
+        the model's size unless it is said.
         """
         if pool is not None:
             check_kind(pool, Pool, "a pool")
-        chosen = self._possible(profile, pool) if carriers is None else tuple(carriers)
+        chosen = self._usual(profile, pool) if carriers is None else tuple(carriers)
         given = Path(model) if isinstance(model, str | Path) else as_state(model)
-        made = make_release(self, given, carriers=chosen, profile=profile, name=name, pool=pool)
+        lengths = length if isinstance(length, Mapping) else dict.fromkeys(chosen, length)
+        said = {each: check_kind(value, int, "a length") for each, value in lengths.items() if value}
+        for each, value in said.items():
+            if value < LEAST:
+                raise InputError(f"the {each} carrier: {value} positions, and a judge asks for {LEAST}")
+        made = make_release(self, given, carriers=chosen, profile=profile, name=name, pool=pool, lengths=said)
         return OpenRelease.of(self, made.name, ledger=self.registry.known().ledger)
 
-    def _possible(self, profile: Profile, pool: Pool | None) -> tuple[str, ...]:
-        ready = self.custody.carriers
-        found = tuple(each for each in ready if pool is not None or not needs_training((each,), profile))
-        if not found:
-            raise InputError("copies of this kind are trained: give a pool of the server's images")
-        return found
+    def _usual(self, profile: Profile, pool: Pool | None) -> tuple[str, ...]:
+        able = tuple(each for each in self.custody.carriers if profile in carrier(each).profiles)
+        if not able:
+            raise InputError(f"no carrier of this workspace has the profile {profile}")
+        return able if pool is not None else able[:1]
 
     def dispatch(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 from zktrace.carriers import carrier
 from zktrace.errors import InputError
 
+STRENGTH: Final = 0.01  # of the deviation of a tensor's weights: what a weight is moved by
 SHARE: Final = 0.03  # of the norm of all scales: what a copy's scales are moved by
 MU: Final = 1.0
 LAMBDA: Final = 6.0
@@ -21,6 +22,7 @@ _PAPER: Final = ("episodes", "mu", "lambda_t", "push_margin", "learning_rate")
 class CopySettings:
     """What a writer may be told."""
 
+    strength: float = STRENGTH  # spread carrier: of the deviation of a tensor's weights
     share: float = SHARE  # weight carrier, informed: of the norm of the scales
     episodes: int = EPISODES  # paper
     mu: float = MU  # paper: margin of the hinge
@@ -34,6 +36,8 @@ class CopySettings:
     )
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.strength <= 1.0:
+            raise InputError(f"a strength of {self.strength}: must lie above 0 and at most at 1")
         if not 0.0 < self.share <= 1.0:
             raise InputError(f"a share of {self.share}: must lie above 0 and at most at 1")
         if self.episodes < 1 or not 0 < self.mu < np.inf or not 0 < self.lambda_t < np.inf:

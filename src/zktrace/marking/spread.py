@@ -5,7 +5,7 @@ grid is coarser than the move (float16, bfloat16), a weight goes to one of its t
 with the probability of the fraction, by a keyed dither: the sum over weights keeps its mean.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.marking.writer import Job, Step, Writer
-from zktrace.models import ModelState, Tensor
-from zktrace.readouts.blocks import Blocks, Part
+from zktrace.models import LazyTensor, ModelState, Tensor
+from zktrace.readouts.blocks import Blocks
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.flow import Flow
 from zktrace.readouts.identity import Words
 from zktrace.readouts.spread import recorded
 
-STRENGTH: Final = 0.01  # of a tensor's deviation
 _HALF_LOST: Final = 13  # bits of a float32 that a float16 does not have
 _HALF_LEAST: Final = 2.0**-14  # below it a float16 has the fixed step of 2^-24
 _HALF_STEP: Final = 2.0**-24
@@ -44,21 +44,25 @@ class SpreadWriter(Writer):
         word = words[self._name]
         if word.shape != (self._length,) or not np.isin(word, (0, 1)).all():
             raise InputError(f"a word of shape {word.shape} where {self._length} bits are written")
-        values = self.job.settings.strength * (2.0 * word - 1.0)
+        values: Floats = (self.job.settings.strength * (2.0 * word - 1.0)).astype(np.float64)
         return ModelState(
-            self._moved(each, self._parts[each.name], values, row) if each.name in self._parts else each
+            self._moved(state, each, values, row) if each.name in self._parts else each
             for each in state.tensors()
         )
 
-    def _moved(self, tensor: Tensor, part: Part, values: Floats, row: int) -> Tensor:
-        dither = Stream("spread/dither", self._seed, part.name.encode(), row.to_bytes(8, "big"))
-        made = tensor.array().reshape(-1).copy()
-        wide = made.dtype.type if tensor.dtype == "float64" else np.float32
-        out = made if tensor.dtype != "bfloat16" else (made.view(np.uint32) >> 16).astype(np.uint16)
-        for begin, move in self._blocks.moves(part, wide(part.deviation) * values):
-            end = begin + len(move)
-            out[begin:end] = rounded(made[begin:end].astype(wide) + move, tensor.dtype, dither)
-        return Tensor(name=tensor.name, dtype=tensor.dtype, shape=tensor.shape, data=out.data)
+    def _moved(self, state: ModelState, tensor: Tensor, values: Floats, row: int) -> Tensor:
+        part = self._parts[tensor.name]
+
+        def pieces() -> Iterator[NDArray[Any]]:
+            flow = Flow(state, tensor.name)
+            dither = Stream("spread/dither", self._seed, part.name.encode(), row.to_bytes(8, "big"))
+            wide = np.float64 if tensor.dtype == "float64" else np.float32
+            for move in self._blocks.moves(part, part.deviation * values):
+                yield rounded(np.add(flow.take(len(move)), move, dtype=wide), tensor.dtype, dither)
+            rest = flow.take(self._length)  # carries nothing: less than a block
+            yield (rest.view(np.uint32) >> 16).astype(np.uint16) if tensor.dtype == "bfloat16" else rest
+
+        return LazyTensor(name=tensor.name, dtype=tensor.dtype, shape=tensor.shape, make=pieces)
 
 
 def rounded(values: NDArray[Any], dtype: str, dither: Stream) -> NDArray[Any]:

@@ -187,6 +187,10 @@ class ModelState(Mapping[str, Array]):
         """Every tensor, in order."""
         return tuple(self._tensors.values())
 
+    def tensor(self, name: str) -> Tensor:
+        """A tensor, of which no array is made for that."""
+        return self._tensors[name]
+
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of an array, which is not made for that."""
         return self._tensors[name].shape

@@ -15,19 +15,19 @@ of bits a tensor, under the seed of the release's directions: whoever has it kno
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from zktrace.carriers import LEAST
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles, transform
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.flow import Flow
 from zktrace.readouts.scales import Arrays
 
-LEAST: Final = 64  # positions of a code
 MOST: Final = 1 << 13
 BLOCKS: Final = 16  # that a tensor has at least
 TENSORS: Final = 2048  # that carry at most: the largest
@@ -65,6 +65,11 @@ def sizes(arrays: Arrays) -> dict[str, int]:
     }
 
 
+def shape_of(arrays: Arrays, name: str) -> tuple[int, ...]:
+    """The shape of a tensor, which is not made for that."""
+    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])
+
+
 def longest(arrays: Arrays) -> int:
     """Positions of the longest code that a model bears; 0 if it bears none."""
     largest = max(sizes(arrays).values(), default=0) // BLOCKS
@@ -75,7 +80,7 @@ def longest(arrays: Arrays) -> int:
 def usual(arrays: Arrays) -> int:
     """Positions that suit a model: one for 1,024 weights, a power of two."""
     bearable, weights = longest(arrays), sum(sizes(arrays).values())
-    wanted = max(weights // _ROOM, 4 * LEAST)
+    wanted = max(weights // _ROOM, 2 * LEAST)
     return min(bearable, 1 << (wanted.bit_length() - 1), _LONGEST)
 
 
@@ -96,30 +101,33 @@ def check_length(length: int, arrays: Arrays) -> None:
 def carrying(arrays: Arrays, length: int) -> tuple[Part, ...]:
     """The tensors of a shared model that carry, in the order of their names: 16 blocks or more, finite."""
     check_length(length, arrays)
-    large = [(size // length, name) for name, size in sizes(arrays).items() if size >= BLOCKS * length]
+    weights = sizes(arrays)
+    large = [(size // length, name) for name, size in weights.items() if size >= BLOCKS * length]
     chosen = sorted(name for _, name in sorted(large, key=lambda each: (-each[0], each[1]))[:TENSORS])
     found = []
     for name in chosen:
-        deviation = spread_of(arrays[name])
+        deviation = deviation_of(arrays, name)
         if deviation > 0.0:
-            found.append(Part(name=name, blocks=arrays[name].size // length, deviation=deviation))
+            found.append(Part(name=name, blocks=weights[name] // length, deviation=deviation))
     if not found:
         raise InputError("no matrix of the model has finite weights that differ: nothing can carry a code")
     return tuple(found)
 
 
-def spread_of(array: NDArray[Any]) -> float:
+def deviation_of(arrays: Arrays, name: str) -> float:
     """The deviation of a tensor's numbers, rounded to float32; 0 if they are not all finite, or alike."""
-    flat, total, squares = array.reshape(-1), 0.0, 0.0
-    for begin in range(0, flat.size, CHUNK):
-        some = flat[begin : begin + CHUNK].astype(np.float64)
-        total += float(some.sum())
-        squares += float(some @ some)
-    if not (math.isfinite(total) and math.isfinite(squares)):
-        return 0.0
-    variance = squares / flat.size - (total / flat.size) ** 2
-    found = float(np.float32(math.sqrt(max(variance, 0.0))))
-    return found if found > 1e-6 * math.sqrt(squares / flat.size) and math.isfinite(found) else 0.0
+    flow, size, total, squares = Flow(arrays, name), 0, 0.0, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        while len(some := flow.take(CHUNK)):
+            wide = some.astype(np.float64)
+            size += len(wide)
+            total += float(wide.sum())
+            squares += float(wide @ wide)
+        if not (math.isfinite(total) and math.isfinite(squares)):
+            return 0.0
+        variance = squares / size - (total / size) ** 2
+        found = float(np.float32(math.sqrt(max(variance, 0.0))))
+    return found if 1e-6 * math.sqrt(squares / size) < found < math.inf else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,36 +137,31 @@ class Blocks:
     seed: bytes
     length: int  # n, a power of two
 
-    def signs(self, part: Part) -> Iterator[tuple[int, Singles, Singles]]:
-        """From the front of a tensor to its end: where some blocks begin, and their S and R, a row each."""
-        outer, inner = (
-            Stream(f"spread/{use}", self.seed, part.name.encode()) for use in ("outer", "inner")
-        )
+    def signs(self, part: Part) -> Iterator[tuple[Singles, Singles]]:
+        """S and R of some blocks after the other, from the front of a tensor on, a row a block."""
+        outer, inner = (Stream(f"spread/{use}", self.seed, part.name.encode()) for use in ("outer", "inner"))
         step = max(1, CHUNK // self.length)
         for first in range(0, part.blocks, step):
             count = min(step, part.blocks - first)
-            yield first * self.length, self._drawn(outer, count), self._drawn(inner, count)
+            yield self._drawn(outer, count), self._drawn(inner, count)
 
     def _drawn(self, stream: Stream, count: int) -> Singles:
         words = stream.words(count * self.length // 64).astype("<u8").view(np.uint8)
-        found: Singles = _SIGNS[words].reshape(count, self.length)
-        return found
+        found: Singles = np.empty((len(words), 8), dtype=np.float32)
+        np.take(_SIGNS, words, axis=0, out=found, mode="clip")  # every byte is in range: nothing is clipped
+        return found.reshape(count, self.length)
 
-    def moves(self, part: Part, values: Floats) -> Iterator[tuple[int, Singles]]:
-        """The move of a tensor by a value a position, in deviations: where a piece begins, and the piece."""
+    def moves(self, part: Part, values: Floats) -> Iterator[Singles]:
+        """The move of a tensor by a value a position, in deviations, piece by piece up to its last block."""
         wanted = (values / math.sqrt(self.length)).astype(np.float32)
-        for begin, outer, inner in self.signs(part):
-            inner *= wanted
-            moved = transform(inner)
-            moved *= outer
-            yield begin, moved.reshape(-1)
+        for outer, inner in self.signs(part):
+            moved = transform(np.multiply(inner, wanted, out=inner))
+            yield np.multiply(moved, outer, out=moved).reshape(-1)
 
-    def readings(self, part: Part, differences: Callable[[int, int], Singles]) -> Floats:
-        """phi of differences, in deviations, which are asked for piece by piece: where, and how many."""
+    def readings(self, part: Part, differences: Callable[[int], Singles]) -> Floats:
+        """phi of differences, in deviations, of which the next so many are asked for again and again."""
         total = np.zeros(self.length)
-        for begin, outer, inner in self.signs(part):
-            outer *= differences(begin, outer.size).reshape(outer.shape)
-            seen = transform(outer)
-            seen *= inner
-            total += seen.sum(axis=0)
+        for outer, inner in self.signs(part):
+            signed = np.multiply(outer, differences(outer.size).reshape(outer.shape), out=outer)
+            total += np.einsum("ij,ij->j", transform(signed), inner)
         return total / (part.blocks * math.sqrt(self.length))

@@ -128,6 +128,11 @@ class Reader(ABC):
         return self.readout(self.answered(scores), self.reference)
 
     @property
+    def carrying(self) -> dict[str, int]:
+        """Tensors that are read and how many of their numbers, where a carrier is in several of them."""
+        return {}
+
+    @property
     def projections(self) -> int:
         """How many numbers a model says."""
         return self.terms.length
@@ -169,9 +174,7 @@ def reader_of(terms: Terms, reference: Floats | None = None) -> Reader:
     return made
 
 
-def survey_of(
-    name: str, shared: Arrays, *, length: int | None, pool: Pool | None, draws: Stream
-) -> Survey:
+def survey_of(name: str, shared: Arrays, *, length: int | None, pool: Pool | None, draws: Stream) -> Survey:
     """What a release puts on record for a carrier; without a length, of the one that suits the model."""
     kind: type[Reader] = loaded(carrier(name).reader)
     chosen = kind.default_length(name, shared) if length is None else length

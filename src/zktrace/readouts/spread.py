@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.primitives.hadamard import Singles
-from zktrace.readouts.blocks import CHUNK, Blocks, Part, carrying, usual
+from zktrace.readouts.blocks import Blocks, Part, carrying, shape_of, sizes, usual
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.flow import Flow, every
 from zktrace.readouts.reader import Reader, Survey, finite
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
@@ -113,6 +114,11 @@ class SpreadReader(Reader):
         """The tensors that carry, found in the shared model, as they are on record."""
         return recorded(self.shared, self.terms.length, self.terms.layers, self.terms.deviations)
 
+    @property
+    def carrying(self) -> dict[str, int]:
+        """Weights of each tensor that carry."""
+        return {each.name: each.blocks * self.terms.length for each in self.parts}
+
     @cached_property
     def blocks(self) -> Blocks:
         """The directions."""
@@ -120,36 +126,36 @@ class SpreadReader(Reader):
 
     def project(self, arrays: Arrays) -> Floats:
         """What a model says beyond the shared one, which says nothing."""
-        total, gain, seen = np.zeros(self.terms.length), 0.0, 0
+        total, gain, seen, able = np.zeros(self.terms.length), 0.0, 0, sizes(arrays)
         for part in self.parts:
-            given = arrays.get(part.name)
-            reference = self.shared[part.name]
-            if given is None or given.shape != reference.shape or given.dtype.kind != "f":
+            if part.name not in able or shape_of(arrays, part.name) != shape_of(self.shared, part.name):
                 continue
-            found, values = self._part(part, given, reference)
+            found, values = self._part(part, arrays)
             weight = found.weight(part.blocks)
             total += weight * values
             gain += weight * found.kept
             seen += 1
         if not seen:
-            raise InputError("the model has none of the shared model's matrices, under their names and shapes")
+            raise InputError(
+                "the model has none of the shared model's matrices, under their names and shapes"
+            )
         return finite(total / gain) if gain else total
 
     def readout(self, projected: Floats, reference: Floats | None) -> Floats:
         """The same: the shared model is taken off weight by weight."""
         return projected
 
-    def _part(self, part: Part, given: NDArray[Any], reference: NDArray[Any]) -> tuple[Worth, Floats]:
-        ours, theirs = given.reshape(-1), reference.reshape(-1)
+    def _part(self, part: Part, arrays: Arrays) -> tuple[Worth, Floats]:
         size = part.blocks * self.terms.length
         stride = -(-size // SAMPLE)
-        found = worth(_differences(ours[:size:stride], theirs[:size:stride], part.deviation))
+        some, others = (every(each, part.name, stride, size=size) for each in (arrays, self.shared))
+        found = worth(_differences(some, others, part.deviation))
+        ours, theirs = Flow(arrays, part.name), Flow(self.shared, part.name)
 
-        def differences(begin: int, count: int) -> Singles:
-            end = begin + count
-            some = _differences(ours[begin:end], theirs[begin:end], part.deviation)
-            # NaN is not within any limit
-            some[~(np.abs(some) <= found.limit)] = 0.0
+        def differences(count: int) -> Singles:
+            some = _differences(ours.take(count), theirs.take(count), part.deviation)
+            if not (some.min() >= -found.limit and some.max() <= found.limit):
+                some[~(np.abs(some) <= found.limit)] = 0.0  # what is no number is not within any limit
             return some
 
         return found, self.blocks.readings(part, differences)
@@ -160,7 +166,8 @@ def _differences(ours: NDArray[Any], theirs: NDArray[Any], deviation: float) -> 
         wide = np.result_type(ours.dtype, theirs.dtype, np.float32)
         some = np.subtract(ours, theirs, dtype=wide)
         some /= wide.type(deviation)
-        return some.astype(np.float32, copy=False)
+        found: Singles = some.astype(np.float32, copy=False)
+        return found
 
 
 def recorded(

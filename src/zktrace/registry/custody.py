@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Self
 
 from zktrace.carriers import NAMES, carrier
-from zktrace.codes import Code, CodeKey
+from zktrace.codes import Code, CodeKey, Law
 from zktrace.derivation.key import Use
 from zktrace.derivation.promises import (
     TREE_LIMIT,
@@ -39,7 +39,7 @@ class CodeShape:
     """The public numbers of a carrier's code."""
 
     carrier: str
-    law: str  # of the biases
+    law: Law  # of the biases
     colluders: int  # c
 
 
@@ -76,8 +76,7 @@ class Custody:
     def of_setup(cls, key: CodeKey, setup: SetupRecord) -> Self:
         """Custody of the codes of a registry, or Rejected if the key is not the one it committed to."""
         shapes = tuple(
-            CodeShape(carrier=each.carrier, law=each.law, colluders=each.colluders)
-            for each in setup.carriers
+            CodeShape(carrier=each.carrier, law=each.law, colluders=each.colluders) for each in setup.carriers
         )
         custody = cls(key=key, shapes=shapes)
         if custody.key_commitment() != setup.code_key:

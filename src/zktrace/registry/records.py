@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from zktrace.carriers import MOST, NAMES, PROFILES, Look, carrier
 from zktrace.carriers.looks import Carriers, check_carriers
-from zktrace.codes import LAWS
+from zktrace.codes import LAWS, Law
 from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
@@ -66,7 +66,7 @@ class CarrierCode(Declared):
 
     what: ClassVar = "a carrier's code"
     carrier: CarrierName
-    law: Annotated[str, choice(LAWS)]  # of the biases
+    law: Annotated[Law, choice(LAWS)]  # of the biases
     colluders: Annotated[int, whole(2, 1 << 16)]  # c
     biases: Digest  # commitment
 

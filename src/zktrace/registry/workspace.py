@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from zktrace.carriers import NAMES
-from zktrace.codes import Code
 from zktrace.derivation.key import FILE_LIMIT as KEY_LIMIT
 from zktrace.derivation.key import CodeKey, Use
 from zktrace.derivation.promises import TREE_LIMIT

@@ -104,8 +104,8 @@ class InnocentsTrial:
 
     @property
     def shapes(self) -> tuple[CodeShape, ...]:
-        """The codes: as by default, but of this length."""
-        return tuple(replace(default_shape(each), length=self.length) for each in CARRIERS[self.profile])
+        """The codes, as by default."""
+        return tuple(default_shape(each) for each in CARRIERS[self.profile])
 
     def facts(self) -> dict[str, Any]:
         """What all rows say of it."""
@@ -114,7 +114,7 @@ class InnocentsTrial:
             "dataset": self.dataset,
             "reference": model_digest(open_model(self.reference)).hex(),
             "profile": self.profile,
-            "codes": {each.carrier: [each.length, each.colluders] for each in self.shapes},
+            "codes": {each.carrier: [self.length, each.colluders] for each in self.shapes},
             "stations": self.stations,
             "strength": self.strength,
             "keys": self.keys,
@@ -201,7 +201,7 @@ def cases(
         registry = desk.registry(custody, desk.releases[release], level)
         members = tuple(sorted(map(int, rng.permutation(trial.stations)[: how.colluders])))
         claims = registry.ledger().claims
-        codes = {each: custody.code(each, claims) for each in custody.carriers}
+        codes = {each: custody.code(each, claims, length=trial.length) for each in custody.carriers}
         marks = CoalitionMark(leak=how, members=members, codes=codes, strength=trial.strength, rng=rng)
         case = trace(
             registry,
@@ -242,6 +242,7 @@ class Desk:
                 profile=trial.profile,
                 name=next_name(taken),
                 pool=trial.pool(),
+                lengths=dict.fromkeys(CARRIERS[trial.profile], trial.length),
             )
         return workspace
 

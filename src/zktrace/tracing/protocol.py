@@ -56,7 +56,7 @@ def trace(
     ledger = registry.known().ledger
     if not 0 <= budget < 1:
         raise InputError(f"a budget must lie in [0, 1), not be {budget}")
-    plan = _plan(ledger.release(release), custody, readouts, further)
+    plan = _plan(ledger.release(release), readouts, further)
 
     def record(now: Ledger) -> InvestigationRecord:
         """With everybody who is enrolled at the moment it is added."""
@@ -115,7 +115,7 @@ def rebuild(
     case, (verdict_place, verdict) = decided(log.ledger, place)
     if case.suspect != suspect:
         raise Refused(f"entry {place} investigated {case.suspect.hex()}, this suspect is {suspect.hex()}")
-    plan = _plan(log.ledger.release(case.release), custody, readouts, further)
+    plan = _plan(log.ledger.release(case.release), readouts, further)
     if plan.looks != case.looks:
         raise Refused(f"entry {place} planned other looks: read the suspect on {', '.join(case.carriers)}")
     looked = _look(log, custody, plan, place, level=level)
