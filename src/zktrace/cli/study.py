@@ -11,13 +11,16 @@ from zktrace.cli.options import (
     Marks,
     PresetName,
     ProfileChoice,
+    RowsFile,
     RunPreset,
     Seeds,
+    WorkFolder,
     budget_option,
     mark_settings,
     profile_option,
 )
 from zktrace.cli.output import emit
+from zktrace.cli.study_models import coalitions, models
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,15 +28,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
-Work = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
 Datasets = Annotated[list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")]
 
 
 @app.command("federation")
 def federation(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     preset: PresetName = "desk",
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
@@ -72,8 +73,8 @@ def federation(
 
 @app.command("tracing")
 def tracing(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     model: Annotated[Path, typer.Option("--model", help="The shared model: model.safetensors of a run.")],
     dataset: Annotated[str, typer.Option("--dataset", help="What it was trained on: gnss or cifar10.")],
     preset: RunPreset = "desk",
@@ -122,8 +123,8 @@ def tracing(
 
 @app.command("disguise")
 def disguise(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     preset: PresetName = "half",
     seed: Seeds = [42, 43, 44],  # noqa: B006
@@ -182,8 +183,8 @@ def disguise(
 
 @app.command("innocents")
 def innocents(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     reference: Annotated[Path, typer.Option("--reference", help="The shared model.")],
     suspect: Annotated[
         list[str],
@@ -248,6 +249,10 @@ def innocents(
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
     _tell_new(len(made), out, as_json=as_json)
+
+
+app.command("models")(models)
+app.command("coalitions")(coalitions)
 
 
 @app.command("table")

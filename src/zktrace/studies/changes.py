@@ -1,4 +1,4 @@
-"""What the owner of a copy may do to any model before leaking it: other types, fewer bits, fewer weights, noise.
+"""What a leaker may do to a copy of any model: other types, fewer bits, fewer weights, noise.
 
 Nothing here knows an architecture, a row or the shared model.
 """

@@ -19,7 +19,7 @@ import numpy as np
 
 from zktrace.court import judge
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.errors import Error, EvidenceRejected
+from zktrace.errors import EvidenceRejected
 from zktrace.federation.roster import experimental_key
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, model_digest, open_model

@@ -83,7 +83,8 @@ class NextBlock(nn.Module):
         """Channels stand in the second axis, before and after."""
         inside = self.norm(self.depthwise(images).permute(0, 2, 3, 1))
         inside = self.scale * self.down(functional.gelu(self.up(inside)))
-        return images + inside.permute(0, 3, 1, 2)
+        found: Tensor = images + inside.permute(0, 3, 1, 2)
+        return found
 
 
 class NextNet(nn.Module):

@@ -1,11 +1,13 @@
 """A multi-layer perceptron of scikit-learn on its handwritten digits: arrays that torch never saw."""
 
 from itertools import pairwise
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
-from sklearn.neural_network import MLPClassifier
+from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+from sklearn.neural_network import MLPClassifier  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
 from zktrace.learning.arrays import State
@@ -29,7 +31,8 @@ class Perceptron(nn.Module):
         for weights, biases in layers[:-1]:
             samples = torch.relu(samples @ weights + biases)
         weights, biases = layers[-1]
-        return samples @ weights + biases
+        found: Tensor = samples @ weights + biases
+        return found
 
 
 def digits() -> SampleTask:
@@ -44,7 +47,9 @@ def digits() -> SampleTask:
 def fitted(task: SampleTask, *, seed: int, epochs: int) -> MLPClassifier:
     """As scikit-learn fits it, in single precision."""
     model = MLPClassifier(HIDDEN, max_iter=epochs, n_iter_no_change=epochs, random_state=seed)
-    return model.fit(*task.train)
+    with catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)  # it is told how long
+        return model.fit(*task.train)
 
 
 def arrays_of(model: MLPClassifier) -> State:

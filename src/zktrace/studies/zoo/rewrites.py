@@ -1,12 +1,15 @@
 """Disguises of the zoo's networks that keep what they compute: channels in another order and size."""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zktrace.learning.arrays import Arrays, State
 
+Floats = NDArray[np.float64]
 Rewrite = Callable[[Arrays, np.random.Generator], State]
 SPREAD: Final = 0.5  # of the logarithms of factors
 
@@ -15,7 +18,7 @@ def plain_net(model: Arrays, rng: np.random.Generator) -> State:
     """Channels between ReLUs permuted and rescaled, from the first convolution to the hidden layer."""
     found = _copied(model)
     layers = ["convs.0", "convs.1", "convs.2", "convs.3", "hidden", "head"]
-    for before, after in zip(layers, layers[1:], strict=False):
+    for before, after in pairwise(layers):
         order, factors = _drawn(len(found[f"{before}.bias"]), rng)
         for part in ("weight", "bias"):
             found[f"{before}.{part}"] = _along(found[f"{before}.{part}"][order], factors, 0)
@@ -38,20 +41,20 @@ def perceptron(model: Arrays, rng: np.random.Generator) -> State:
     return _single(found)
 
 
-def _drawn(size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _drawn(size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], Floats]:
     return rng.permutation(size), np.exp(SPREAD * rng.standard_normal(size))
 
 
-def _copied(model: Arrays) -> dict[str, np.ndarray]:
+def _copied(model: Arrays) -> dict[str, Floats]:
     return {name: np.asarray(each, np.float64) for name, each in model.items()}
 
 
-def _single(found: dict[str, np.ndarray]) -> State:
+def _single(found: dict[str, Floats]) -> State:
     return {name: np.ascontiguousarray(each, np.float32) for name, each in found.items()}
 
 
-def _along(weights: np.ndarray, factors: np.ndarray, axis: int) -> np.ndarray:
-    return weights * factors.reshape([-1 if each == axis else 1 for each in range(weights.ndim)])
+def _along(weights: Floats, factors: Floats, axis: int) -> Floats:
+    return np.asarray(weights * factors.reshape([-1 if each == axis else 1 for each in range(weights.ndim)]))
 
 
 _NAME: Final = "channels permuted and rescaled"

@@ -98,7 +98,9 @@ class TextTask:
         starts = np.linspace(0, len(self.test) - _ALONG - 1, _MEASURED // part).astype(np.int64)
         windows = torch.from_numpy(self.test[starts[:, None] + np.arange(_ALONG + 1)])
         with torch.inference_mode():
-            losses = [float(self.loss(module, (part[:, :-1], part[:, 1:]))) for part in windows.split(64)]
+            losses = [
+                float(self.loss(module, (part[:, :-1], part[:, 1:]))) for part in torch.split(windows, 64)
+            ]
         return float(np.exp(np.mean(losses)))
 
 

@@ -14,12 +14,12 @@ HEADS = 4
 
 
 class Attention(nn.Module):
-    """Of several heads; causal, a place sees those before it and itself."""
+    """Of several heads. With a `slope` a place sees itself and those before it, the nearer the better."""
 
-    def __init__(self, width: int, *, causal: bool) -> None:
+    def __init__(self, width: int, *, slope: float | None) -> None:
         super().__init__()
         self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
-        self.causal = causal
+        self.slope = slope
 
     def forward(self, stream: Tensor) -> Tensor:
         """What each place takes from the others."""
@@ -28,11 +28,18 @@ class Attention(nn.Module):
         def split(values: Tensor) -> Tensor:
             return values.view(count, length, HEADS, width // HEADS).transpose(1, 2)
 
+        bias = None if self.slope is None else backwards(length, self.slope)
         found = functional.scaled_dot_product_attention(
-            split(self.q(stream)), split(self.k(stream)), split(self.v(stream)), is_causal=self.causal
+            split(self.q(stream)), split(self.k(stream)), split(self.v(stream)), attn_mask=bias
         )
         out: Tensor = self.o(found.transpose(1, 2).reshape(count, length, width))
         return out
+
+
+def backwards(length: int, slope: float) -> Tensor:
+    """What is added to the score of place j for place i, a row: -slope (i - j), and never a later one."""
+    away = torch.arange(length)[:, None] - torch.arange(length)[None, :]
+    return torch.where(away >= 0, -slope * away, float("-inf"))
 
 
 class FeedForward(nn.Module):
@@ -52,10 +59,10 @@ class FeedForward(nn.Module):
 class TransformerBlock(nn.Module):
     """Attention and layers, each after a norm and added to the stream."""
 
-    def __init__(self, width: int, *, causal: bool) -> None:
+    def __init__(self, width: int, *, slope: float | None = None) -> None:
         super().__init__()
         self.norm1 = nn.RMSNorm(width, eps=1e-6)
-        self.attn = Attention(width, causal=causal)
+        self.attn = Attention(width, slope=slope)
         self.norm2 = nn.RMSNorm(width, eps=1e-6)
         self.mlp = FeedForward(width)
 
@@ -74,7 +81,7 @@ class VisionTransformer(nn.Module):
         self.patch = nn.Conv2d(3, width, patch, stride=patch, bias=False)
         self.cls = nn.Parameter(torch.zeros(1, 1, width))
         self.pos = nn.Parameter(0.02 * torch.randn(1, 1 + (32 // patch) ** 2, width))
-        self.blocks = nn.ModuleList(TransformerBlock(width, causal=False) for _ in range(depth))
+        self.blocks = nn.ModuleList(TransformerBlock(width) for _ in range(depth))
         self.norm = nn.RMSNorm(width, eps=1e-6)
         self.head = nn.Linear(width, classes, bias=False)
 
@@ -89,12 +96,12 @@ class VisionTransformer(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """The next character from those before it. Order is seen by the causal mask alone."""
+    """The next character from those before it. Every head of a block weighs distance alike (after ALiBi)."""
 
     def __init__(self, symbols: int = 97, width: int = 128, depth: int = 4) -> None:
         super().__init__()
         self.embed = nn.Embedding(symbols, width)
-        self.blocks = nn.ModuleList(TransformerBlock(width, causal=True) for _ in range(depth))
+        self.blocks = nn.ModuleList(TransformerBlock(width, slope=2.0**-place) for place in range(depth))
         self.norm = nn.RMSNorm(width, eps=1e-6)
         self.head = nn.Linear(width, symbols, bias=False)
 
