@@ -19,6 +19,7 @@ from zktrace.errors import InputError
 from zktrace.primitives.text import shown
 
 Profile = Literal["informed", "paper"]
+Law = Literal["tardos", "fair", "nuida"]
 PROFILES: Final[tuple[Profile, Profile]] = ("informed", "paper")
 IDENTITY: Final = "identity"  # a suspect as it is
 MOST: Final = 16  # carriers
@@ -45,7 +46,7 @@ class Carrier:
     writers: Mapping[str, str]  # by profile: the `marking.writer.Writer` of it
     length: int  # n_t of its code unless a release says otherwise
     colluders: int  # c of its code
-    law: Literal["tardos", "fair", "nuida"] = "tardos"  # of its code's biases
+    law: Law = "tardos"  # of its code's biases in the informed profile; the paper's profile has the paper's
     parts: int = 1  # of a look's share, beside the parts of the others: a faint carrier has more
     alignments: tuple[Alignment, ...] = ()  # how a suspect may be read beside as it is
     trained: bool = True  # whether an informed copy is trained
@@ -185,6 +186,11 @@ def carrier(name: str) -> Carrier:
 def parts(name: str) -> int:
     """A carrier's parts of a look's share."""
     return carrier(name).parts
+
+
+def law_of(name: str, profile: str) -> Law:
+    """What the biases of a carrier's code are drawn from."""
+    return "tardos" if profile == "paper" else carrier(name).law
 
 
 def needs_training(names: Iterable[str], profile: str) -> bool:

@@ -36,9 +36,9 @@ from zktrace.readouts.scales import Arrays
 BEYOND: Final = 64.0  # deviations: a weight that moved further says nothing
 FLOOR: Final = 2.0**-8  # deviations: what a weight moved at least, as far as it counts for noise
 SAMPLE: Final = 1 << 16  # weights of a tensor whose differences decide what is dropped
-STEPS: Final = 64  # differences that are tried as the last one kept
 PAYS: Final = 1.25  # times as much, or nothing is dropped
-_EDGE: Final = 0.1  # of a difference: where the density at it is counted
+_EDGE: Final = 0.125  # of a difference: where the density at it is counted
+_LIMITS: Final = np.array([2.0**power * (1 + part / 8) for power in range(-12, 6) for part in range(8)])
 _SINGLE_TOLERANCE: Final = 1e-5  # float32 sums in another order
 
 
@@ -61,22 +61,17 @@ def worth(differences: Singles) -> Worth:
     sizes = sizes[np.searchsorted(sizes, 0.0, side="right") :]
     if not len(sizes):
         return Worth(kept=0.0, noise=0.0, limit=BEYOND)
-    share, power = len(sizes) / len(differences), np.cumsum(sizes * sizes)
-    whole = Worth(kept=share, noise=float(power[-1]) / len(differences), limit=BEYOND)
-    last = np.unique((np.arange(1, STEPS) * len(sizes)) // STEPS)
-    last = last[last > 0] - 1
-    limits = sizes[last]
-    high, low = (np.searchsorted(sizes, (1.0 + edge) * limits, side="right") for edge in (_EDGE, -_EDGE))
-    gain = np.maximum((last + 1.0) - (high - low) / (2.0 * _EDGE), 0.0) / len(differences)
-    value = gain * gain / (power[last] / len(differences) + FLOOR * FLOOR)
-    best = int(np.argmax(value)) if len(last) else 0
-    if not len(last) or value[best] <= PAYS * share * share / (whole.noise + FLOOR * FLOOR):
-        return whole
-    return Worth(
-        kept=float(gain[best]),
-        noise=float(power[last[best]]) / len(differences),
-        limit=float(np.float32(limits[best])),
+    many, power = float(len(differences)), np.concatenate(([0.0], np.cumsum(sizes * sizes)))
+    whole = Worth(kept=len(sizes) / many, noise=float(power[-1]) / many, limit=BEYOND)
+    below, high, low = (
+        np.searchsorted(sizes, edge * _LIMITS, side="right") for edge in (1.0, 1.0 + _EDGE, 1.0 - _EDGE)
     )
+    gain = np.maximum(below - (high - low) / (2.0 * _EDGE), 0.0) / many
+    value = gain * gain / (power[below] / many + FLOOR * FLOOR)
+    best = int(np.argmax(value))
+    if value[best] <= PAYS * whole.kept**2 / (whole.noise + FLOOR * FLOOR):
+        return whole
+    return Worth(kept=float(gain[best]), noise=float(power[below[best]]) / many, limit=float(_LIMITS[best]))
 
 
 class SpreadReader(Reader):

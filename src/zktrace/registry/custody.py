@@ -39,14 +39,13 @@ class CodeShape:
     """The public numbers of a carrier's code."""
 
     carrier: str
-    law: Law  # of the biases
     colluders: int  # c
 
 
 def default_shape(name: str) -> CodeShape:
     """The code a carrier gets unless told otherwise."""
     found = carrier(name)
-    return CodeShape(carrier=found.name, law=found.law, colluders=found.colluders)
+    return CodeShape(carrier=found.name, colluders=found.colluders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +69,12 @@ class Custody:
         if not names or len(set(names)) != len(names) or not set(names) <= set(NAMES):
             raise InputError(f"codes are for carriers, each once, of {', '.join(NAMES)}")
         for each in self.carriers:
-            self.code(each, (), length=1)  # refused now if there can be no such code
+            self.bias_seed(each)  # refused now if there can be no such code
 
     @classmethod
     def of_setup(cls, key: CodeKey, setup: SetupRecord) -> Self:
         """Custody of the codes of a registry, or Rejected if the key is not the one it committed to."""
-        shapes = tuple(
-            CodeShape(carrier=each.carrier, law=each.law, colluders=each.colluders) for each in setup.carriers
-        )
+        shapes = tuple(CodeShape(carrier=each.carrier, colluders=each.colluders) for each in setup.carriers)
         custody = cls(key=key, shapes=shapes)
         if custody.key_commitment() != setup.code_key:
             raise Rejected("the code key is not the one that the registry committed to")
@@ -95,10 +92,11 @@ class Custody:
                 return each
         raise InputError(f"this registry has no code for the carrier {carrier!r}")
 
-    def code(self, carrier: str, claims: Sequence[Claim], *, length: int) -> Code:
-        """The code of a carrier in a length, with the rows of those who made these claims.
+    def code(self, carrier: str, claims: Sequence[Claim], *, length: int, law: Law) -> Code:
+        """The code of a carrier, with the rows of those who made these claims.
 
-        A longer code begins with a shorter one: a release chooses the length that its model bears.
+        A release chooses the length that its model bears (a longer code begins with a shorter one) and the
+        law of the biases; the seeds of biases and rows were promised before.
         """
         shape = self.shape(carrier)
         return Code(
@@ -106,13 +104,13 @@ class Custody:
             label=carrier,
             length=length,
             colluders=shape.colluders,
-            law=shape.law,
+            law=law,
             claims=claims,
         )
 
     def bias_seed(self, carrier: str) -> bytes:
         """What the biases of a carrier's code are drawn from, whatever its length."""
-        return self.code(carrier, (), length=1).bias_seed
+        return self.code(carrier, (), length=1, law="tardos").bias_seed
 
     def key_commitment(self) -> bytes:
         """Com(code key; rho)."""
@@ -167,7 +165,6 @@ class Custody:
             carriers=tuple(
                 CarrierCode(
                     carrier=each.carrier,
-                    law=each.law,
                     colluders=each.colluders,
                     biases=bias_commitment(self.bias_seed(each.carrier), each.carrier),
                 )

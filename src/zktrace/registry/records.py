@@ -66,7 +66,6 @@ class CarrierCode(Declared):
 
     what: ClassVar = "a carrier's code"
     carrier: CarrierName
-    law: Annotated[Law, choice(LAWS)]  # of the biases
     colluders: Annotated[int, whole(2, 1 << 16)]  # c
     biases: Digest  # commitment
 
@@ -144,6 +143,7 @@ class Layout(Declared):
     carrier: CarrierName
     profile: Annotated[str, choice(PROFILES)]
     length: Annotated[int, whole(1, 1 << 20)]  # n_t, positions of the code
+    law: Annotated[Law, choice(LAWS)]  # of the code's biases
     dimension: Annotated[int, whole(1, _WHOLE_LIMIT)]  # coordinates of a direction
     layers: Annotated[  # where layers are read: how large each is; else empty
         tuple[int, ...], listed(whole(1, _WHOLE_LIMIT), high=4096)

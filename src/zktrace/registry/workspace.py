@@ -281,8 +281,7 @@ def _rehearse(
     """Fail for a setup that cannot be put on record before anything is made."""
     zeros = bytes(COMMITMENT_BYTES)
     carriers = tuple(
-        CarrierCode(carrier=each.carrier, law=each.law, colluders=each.colluders, biases=zeros)
-        for each in shapes
+        CarrierCode(carrier=each.carrier, colluders=each.colluders, biases=zeros) for each in shapes
     )
     setup = SetupRecord(
         title=title,

@@ -13,11 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from zktrace.carriers import CARRIERS, NAMES, Profile, needs_training
+from zktrace.carriers import CARRIERS, NAMES, Profile, law_of, needs_training
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
-from zktrace.primitives.files import claimed, read_bounded, write_atomic
+from zktrace.primitives.files import claimed, write_atomic
 from zktrace.readouts.reader import reader_of, survey_of
 from zktrace.readouts.samples import Pool
 from zktrace.registry.ledger import check_name
@@ -28,7 +28,7 @@ from zktrace.releases.folder import ReleaseFolder
 from zktrace.releases.lineage import check_unmarked
 
 ZEROS: Final = bytes(32)
-_FILE_LIMIT: Final = 1 << 33
+_PIECE: Final = 1 << 24  # bytes that are copied at a time
 LENGTH_LIMIT: Final = 1 << 13  # positions of a code, as evidence of it may have
 
 
@@ -122,12 +122,23 @@ def _check_lengths(lengths: Mapping[str, int], carriers: tuple[str, ...]) -> Non
 def _keep_shared(model: Path | ModelState, path: Path) -> ModelState:
     """The shared model as a file of the release: of a safetensors file, its very bytes."""
     state = open_model(model) if isinstance(model, Path) else model
-    data = read_bounded(model, limit=_FILE_LIMIT) if isinstance(model, Path) else b""
-    if data[8:9] == b"{":
-        write_atomic(path, data, secret=True, replace=True)
+    if isinstance(model, Path) and model.is_file() and _starts_as_safetensors(model):
+        write_atomic(path, _pieces(model), secret=True, replace=True)
     else:
         save_model(path, state, secret=True, replace=True)
     return open_model(path)
+
+
+def _starts_as_safetensors(path: Path) -> bool:
+    with path.open("rb") as handle:
+        return handle.read(9)[8:] == b"{"
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """A file from front to end."""
+    with path.open("rb") as handle:
+        while piece := handle.read(_PIECE):
+            yield piece
 
 
 def _layout(
@@ -148,6 +159,7 @@ def _layout(
         carrier=name,
         profile=profile,
         length=survey.length,
+        law=law_of(name, profile),
         dimension=survey.dimension,
         layers=survey.layers,
         deviations=np.array(survey.deviations, dtype=">f4").tobytes(),

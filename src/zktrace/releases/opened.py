@@ -109,7 +109,10 @@ class OpenRelease:
     def code(self, name: str) -> Code:
         """The code of a carrier, with the rows of everybody who is enrolled."""
         if name not in self._codes:
-            self._codes[name] = self.custody.code(name, self.ledger.claims, length=self.layout(name).length)
+            layout = self.layout(name)
+            self._codes[name] = self.custody.code(
+                name, self.ledger.claims, length=layout.length, law=layout.law
+            )
         return self._codes[name]
 
     def terms(self, name: str) -> Terms:

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from zktrace.carriers import IDENTITY, Profile
+from zktrace.carriers import IDENTITY, Profile, law_of
 from zktrace.codes import CodeKey
 from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
@@ -201,7 +201,10 @@ def cases(
         registry = desk.registry(custody, desk.releases[release], level)
         members = tuple(sorted(map(int, rng.permutation(trial.stations)[: how.colluders])))
         claims = registry.ledger().claims
-        codes = {each: custody.code(each, claims, length=trial.length) for each in custody.carriers}
+        codes = {
+            each: custody.code(each, claims, length=trial.length, law=law_of(each, trial.profile))
+            for each in custody.carriers
+        }
         marks = CoalitionMark(leak=how, members=members, codes=codes, strength=trial.strength, rng=rng)
         case = trace(
             registry,

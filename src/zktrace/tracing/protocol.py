@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from zktrace.codes import Code
+from zktrace.derivation.promises import Claim
 from zktrace.errors import InputError, InvalidLog, Refused
 from zktrace.evidence import Findings
 from zktrace.evidence.file import LENGTH_LIMIT
@@ -157,7 +159,7 @@ def _look(log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fra
     release = log.ledger.release(case.release)
     found = investigate(
         plan,
-        lambda carrier: custody.code(carrier, claims, length=_carried(release, carrier).length),
+        lambda carrier: _code(custody, claims, _carried(release, carrier)),
         recipients=case.recipients,
         level=case.budget or level,
         certify=case.budget > 0,
@@ -218,6 +220,10 @@ def _layout(release: ReleaseRecord, readout: Readout) -> Layout:
     if readout.reference is not None and readout_digest(readout.reference) != layout.reference:
         raise Refused(f"{readout.carrier}: the reference readout is not the one that {release.name} recorded")
     return layout
+
+
+def _code(custody: Custody, claims: Sequence[Claim], layout: Layout) -> Code:
+    return custody.code(layout.carrier, claims, length=layout.length, law=layout.law)
 
 
 def _carried(release: ReleaseRecord, carrier: str) -> Layout:

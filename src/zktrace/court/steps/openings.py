@@ -67,7 +67,7 @@ def _open_carrier(bench: Bench, opening: CarrierOpening) -> None:
             )
     seed, number = opening.directions, dossier.release.number
     dossier.promise_of_release().verify(number, carrier, seed.seed, seed.others, seed.path)
-    bench.biases[carrier] = draw(opening.biases, layout.length, code.colluders, code.law)
+    bench.biases[carrier] = draw(opening.biases, layout.length, code.colluders, layout.law)
     bench.directions[carrier] = direction_seed(seed.seed, dossier.release.root, carrier)
     minutes.saw(
         f"{carrier}: biases and directions made from the promised seeds; readouts are those on record"

@@ -1,0 +1,168 @@
+"""The directions of the spread carrier: orthogonal, exact, and the rule which tensors carry."""
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zktrace.derivation.streams import Stream
+from zktrace.errors import InputError
+from zktrace.models import ModelState, Tensor
+from zktrace.primitives.hadamard import matrix
+from zktrace.readouts import blocks
+from zktrace.readouts.blocks import Blocks, Part, carrying, check_length, deviation_of, longest, usual
+
+SEED = b"d" * 32
+
+
+def slow_signs(name: str, use: str, count: int, length: int) -> np.ndarray:
+    """Bit after bit of the key stream, most significant first: a one is minus."""
+    words = Stream(f"spread/{use}", SEED, name.encode()).words(count * length // 64)
+    data = b"".join(int(each).to_bytes(8, "little") for each in words)
+    bits = [(byte >> (7 - at)) & 1 for byte in data for at in range(8)]
+    return np.array([1.0 - 2.0 * bit for bit in bits]).reshape(count, length)
+
+
+def slow_move(part: Part, values: np.ndarray) -> np.ndarray:
+    """sigma-free move of every block, by its definition in float64."""
+    length = len(values)
+    outer, inner = (slow_signs(part.name, use, part.blocks, length) for use in ("outer", "inner"))
+    rows = [s * (matrix(length).astype(np.float64) @ (r * values)) for s, r in zip(outer, inner, strict=True)]
+    return np.concatenate(rows) / math.sqrt(length)
+
+
+@pytest.mark.parametrize("chunk", [1 << 18, 300])
+def test_moves_and_readings_are_those_of_the_definition(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CHUNK", chunk)
+    part, length = Part(name="a.weight", blocks=7, deviation=0.5), 128
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=length)
+    made = Blocks(seed=SEED, length=length)
+    moved = np.concatenate(list(made.moves(part, values)))
+    assert np.abs(moved - slow_move(part, values)).max() < 1e-5
+    noise = rng.normal(size=part.blocks * length).astype(np.float32)
+    taken = iter(range(0, len(noise), 1))
+
+    def differences(count: int) -> np.ndarray:
+        at = next(taken)
+        for _ in range(count - 1):
+            next(taken)
+        return noise[at : at + count]
+
+    found = made.readings(part, differences)
+    wanted = [
+        slow_move(part, np.eye(length)[b]) @ noise / part.blocks for b in range(0, length, 17)
+    ]  # a reading is the product with the move of one position
+    assert np.abs(found[::17] - wanted).max() < 1e-5
+
+
+def test_the_directions_are_orthogonal_and_a_move_reads_as_itself() -> None:
+    part, length = Part(name="w", blocks=4, deviation=1.0), 128
+    family = np.array([slow_move(part, np.eye(length)[b]) for b in range(length)])
+    assert np.abs(family @ family.T / part.blocks - np.eye(length)).max() < 1e-12
+
+
+def test_the_mark_of_a_weight_is_nearly_gaussian() -> None:
+    part, length = Part(name="w", blocks=64, deviation=1.0), 512
+    signs = 2.0 * np.random.default_rng(3).integers(0, 2, length) - 1.0
+    moved = np.concatenate(list(Blocks(seed=SEED, length=length).moves(part, signs)))
+    assert abs(moved.mean()) < 0.03 and abs(moved.std() - 1.0) < 0.02
+    assert abs((moved**4).mean() - 3.0) < 0.15  # of a sum of 512 signs: 3 - 2/512
+    assert abs((np.abs(moved) < 1.0).mean() - 0.6827) < 0.05  # a lattice of steps of 2/sqrt(512)
+
+
+def test_signs_of_tensors_and_uses_have_nothing_in_common() -> None:
+    length = 128
+    made = Blocks(seed=SEED, length=length)
+    (one, two), (three, _) = (
+        next(made.signs(Part(name=name, blocks=64, deviation=1.0))) for name in ("a", "b")
+    )
+    for left, right in ((one, two), (one, three)):
+        assert abs(float((left * right).mean())) < 5 / math.sqrt(left.size)
+
+
+def test_the_key_stream_is_aes_in_counter_mode_under_a_key_of_seed_use_and_name() -> None:
+    drawn = next(Blocks(seed=SEED, length=128).signs(Part(name="x", blocks=1, deviation=1.0)))[0]
+    fields = [b"zkt-stream-v1/spread/outer", SEED, b"x"]
+    encoded = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
+    key = hashlib.shake_256(encoded).digest(32)
+    stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(16))
+    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8))
+    assert (drawn[0] == 1.0 - 2.0 * bits).all()
+
+
+def model(**shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def test_matrices_of_sixteen_blocks_carry_and_nothing_else_does() -> None:
+    arrays = model(large=(64, 64), kernel=(16, 16, 3, 3), small=(4, 4), scale=(5000,), bias=(64,))
+    arrays["whole"] = np.ones((64, 64), dtype=np.int8)
+    arrays["flat"] = np.full((64, 64), 0.25, dtype=np.float32)
+    arrays["wild"] = np.full((64, 64), np.nan, dtype=np.float32)
+    found = carrying(arrays, 128)
+    assert [(each.name, each.blocks) for each in found] == [("kernel", 18), ("large", 32)]
+    assert found[1].deviation == pytest.approx(float(arrays["large"].std()), rel=1e-6)
+
+
+def test_half_types_carry_and_the_largest_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = model(a=(64, 64), b=(64, 70), c=(64, 80))
+    state = ModelState(
+        [
+            Tensor.from_array("a", arrays["a"].astype(np.float16)),
+            Tensor.from_array("b", arrays["b"].astype(np.float64)),
+            Tensor(
+                name="c",
+                dtype="bfloat16",
+                shape=(64, 80),
+                data=(arrays["c"].view(np.uint32) >> 16).astype(np.uint16).data,
+            ),
+        ]
+    )
+    assert [each.name for each in carrying(state, 128)] == ["a", "b", "c"]
+    monkeypatch.setattr(blocks, "TENSORS", 2)
+    assert [each.name for each in carrying(state, 128)] == ["b", "c"]
+
+
+def test_a_model_is_told_the_longest_code_it_bears() -> None:
+    arrays = model(w=(100, 64))  # 6,400 weights: 25 blocks of 256, 12 of 512
+    assert longest(arrays) == usual(arrays) == 256
+    for wrong in (512, 200, 64, 1):
+        with pytest.raises(InputError, match="a power of two from 128 to 256"):
+            check_length(wrong, arrays)
+    with pytest.raises(InputError, match="too small"):
+        check_length(128, model(w=(40, 40), b=(90000,)))
+    assert carrying(arrays, 256)[0].blocks == 25
+
+
+@pytest.mark.parametrize(
+    ("weights", "length"),
+    [(1 << 17, 256), (1 << 19, 512), (3 << 20, 2048), (11 << 20, 4096), (1 << 26, 4096)],
+)
+def test_the_usual_length_has_about_a_thousand_weights_a_position(weights: int, length: int) -> None:
+    shape = (weights // 64, 64)
+    big = np.lib.stride_tricks.as_strided(np.zeros(1, dtype=np.float32), shape, (0, 0))
+    assert usual({"w": big}) == length
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_the_deviation_is_that_of_numpy_in_one_piece_or_many(size: int, seed: int) -> None:
+    array = (5 + np.random.default_rng(seed).normal(size=(size, 2))).astype(np.float32)
+    state = ModelState.from_arrays({"w": array})
+    assert deviation_of(state, "w") == deviation_of({"w": array}, "w")
+    assert deviation_of(state, "w") == pytest.approx(float(array.astype(np.float64).std()), rel=1e-5)
+
+
+def test_what_has_no_deviation_carries_nothing() -> None:
+    with pytest.raises(InputError, match="nothing can carry"):
+        carrying({"w": np.full((64, 64), 3.0, dtype=np.float32)}, 128)
+    with pytest.raises(InputError, match="carry nothing"):
+        Part(name="w", blocks=3, deviation=0.0)
+    huge = np.array([[1e200, -1e200] * 2000] * 2)
+    assert deviation_of({"w": huge}, "w") == 0.0
