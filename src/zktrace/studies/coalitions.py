@@ -95,7 +95,7 @@ class CoalitionsTrial:
 def perform(trial: CoalitionsTrial, rows: Rows, *, progress: Progress | None = None) -> Iterator[Row]:
     """Make the rows that are missing: one for each size, strategy and what was done after it; then crowds."""
     report = progress or (lambda _what, _done, _of: None)
-    facts, done = trial.facts(), rows.done()
+    facts, done, ground = trial.facts(), rows.done(), _Ground(trial=trial)
     for number, strategy in enumerate(trial.strategies, start=1):
         for size in trial.sizes:
             wanted = {
@@ -104,7 +104,7 @@ def perform(trial: CoalitionsTrial, rows: Rows, *, progress: Progress | None = N
             }
             missing = {after: each for after, each in wanted.items() if trial_id(each) not in done}
             if missing:
-                found = _strategy(_Ground(trial=trial), size, strategy, tuple(missing))
+                found = _strategy(ground, size, strategy, tuple(missing))
                 yield from (rows.add(each, found[after]) for after, each in missing.items())
         report("strategies", number, len(trial.strategies))
     for number, (size, length) in enumerate(trial.crowds, start=1):
