@@ -15,7 +15,7 @@ from zktrace.studies.models import ModelsTrial, perform
 from zktrace.studies.rows import Rows
 from zktrace.studies.tables import models_table
 from zktrace.studies.zoo.digits import arrays_of, fitted
-from zktrace.studies.zoo.table import animal
+from zktrace.studies.zoo.table import network_of
 
 
 def test_changes_of_any_model() -> None:
@@ -45,14 +45,14 @@ def test_single_is_what_a_network_computes_with() -> None:
 def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change of a leaked copy names the leaker, and a judge upholds it; strangers name nobody."""
     monkeypatch.setattr(models, "STATIONS", 3)
-    each = animal("mlp")
+    each = network_of("mlp")
     task = each.task(None)
     files = [tmp_path / f"{seed}.safetensors" for seed in (1, 2)]
     for seed, path in enumerate(files, start=1):
         save_model(path, arrays_of(fitted(task, seed=seed, epochs=5)))
     trials = [
         ModelsTrial(
-            animal=each, task=task, model=files[0], foreign=files[1], seed=seed, work=tmp_path / "work"
+            network=each, task=task, model=files[0], foreign=files[1], seed=seed, work=tmp_path / "work"
         )
         for seed in (11, 12)
     ]

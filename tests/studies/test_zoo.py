@@ -12,16 +12,26 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 import torch
 from torch import nn
 
-from zktrace.errors import InputError
+from zktrace.errors import InputError, Refused
 from zktrace.learning.arrays import State
+from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import load_state, state_of
 from zktrace.studies.changes import single
 from zktrace.studies.zoo.convolutions import PlainNet
 from zktrace.studies.zoo.digits import Perceptron, arrays_of, digits, fitted
 from zktrace.studies.zoo.rewrites import REWRITES
-from zktrace.studies.zoo.table import ANIMALS, Animal, animal
-from zktrace.studies.zoo.tasks import SYMBOLS, SampleTask, TextTask, encoded
-from zktrace.studies.zoo.training import RANK, Further, Lesson, LessonReport, adapted, finetuned, trained
+from zktrace.studies.zoo.table import ZOO, ZooNetwork, network_of, trainable
+from zktrace.studies.zoo.tasks import SYMBOLS, EpisodeTask, SampleTask, TextTask, encoded
+from zktrace.studies.zoo.training import (
+    RANK,
+    Further,
+    Lesson,
+    LessonReport,
+    adapted,
+    finetuned,
+    measured,
+    trained,
+)
 from zktrace.studies.zoo.transformers import LanguageModel, backwards
 
 
@@ -36,7 +46,7 @@ def small() -> nn.Module:
     return PlainNet(widths=(4, 4, 8, 8))
 
 
-def input_of(each: Animal, count: int = 3) -> torch.Tensor:
+def input_of(each: ZooNetwork, count: int = 3) -> torch.Tensor:
     rng = np.random.default_rng(1)
     if each.data == "text":
         return torch.from_numpy(rng.integers(0, SYMBOLS, (count, 20)))
@@ -44,9 +54,9 @@ def input_of(each: Animal, count: int = 3) -> torch.Tensor:
     return torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
 
 
-@pytest.mark.parametrize("name", ANIMALS)
+@pytest.mark.parametrize("name", trainable())
 def test_every_network_answers_and_has_no_batch_norm(name: str) -> None:
-    module, each = animal(name).build(), animal(name)
+    module, each = network_of(name).build(), network_of(name)
     answers = module(input_of(each))
     assert answers.shape == ((3, 20, SYMBOLS) if each.data == "text" else (3, 10))
     assert not any("running" in tensor for tensor in module.state_dict())
@@ -57,21 +67,39 @@ def test_every_network_answers_and_has_no_batch_norm(name: str) -> None:
 def test_transformers_have_the_names_that_disguises_know() -> None:
     parts = ("norm1", "attn.q", "attn.k", "attn.v", "attn.o", "norm2", "mlp.up", "mlp.down")
     inside = {f"blocks.{block}.{part}.weight" for block in range(4) for part in parts}
-    found = {name: set(animal(name).build().state_dict()) for name in ("vit", "language")}
+    found = {name: set(network_of(name).build().state_dict()) for name in ("vit", "language")}
     assert found["language"] == inside | {"embed.weight", "norm.weight", "head.weight"}
     assert found["vit"] == inside | {"patch.weight", "pos", "cls", "norm.weight", "head.weight"}
 
 
 def test_a_name_that_is_not_known_and_data_that_is_not_there() -> None:
-    with pytest.raises(InputError, match="no network 'gpt'; known: cnn, "):
-        animal("gpt")
+    with pytest.raises(InputError, match="no network 'gpt'; known: resnet, cnn, "):
+        network_of("gpt")
     with pytest.raises(InputError, match="vit learns CIFAR-10"):
-        animal("vit").task(None)
+        network_of("vit").task(None)
+
+
+def test_the_resnet_learns_by_episodes_and_is_trained_elsewhere(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    labels = np.repeat(np.arange(5), 20)
+    images = rng.standard_normal((100, 3, 32, 32)).astype(np.float32) + labels[:, None, None, None]
+    task = EpisodeTask(train=(images, labels), test=(images, labels))
+    module = ResNet(depth=18, channels=3, width=2, rng=rng)
+    before = state_of(module)
+    how = Further(steps=1, rate=1e-3, batch=0, seed=1)
+    tuned, merged = (way(module, before, task, how) for way in (finetuned, adapted))
+    assert not np.array_equal(tuned["conv1.weight"], before["conv1.weight"])
+    assert not np.array_equal(merged["conv1.weight"], before["conv1.weight"])
+    assert np.array_equal(merged["bn1.weight"], before["bn1.weight"])
+    assert 0.2 < measured(module, tuned, task) <= 1.0
+    with pytest.raises(Refused, match=r"put its model into resnet\.safetensors"):
+        network_of("resnet").kept(tmp_path, task)
+    assert set(ZOO) - set(trainable()) == {"resnet"}
 
 
 def test_a_language_model_sees_nothing_that_comes_later() -> None:
     model = LanguageModel(symbols=SYMBOLS, width=16, depth=2)
-    text = input_of(animal("language"), 1)
+    text = input_of(network_of("language"), 1)
     later = text.clone()
     later[0, 12:] = (later[0, 12:] + 1) % SYMBOLS
     with torch.inference_mode():
@@ -119,7 +147,7 @@ def test_a_seed_has_one_outcome_also_after_an_interruption(tmp_path: Path) -> No
 
 
 def test_a_file_is_made_once(tmp_path: Path) -> None:
-    each = replace(animal("cnn"), build=small, lesson=Lesson(epochs=1, steps=1, batch=4))
+    each = replace(network_of("cnn"), build=small, lesson=Lesson(epochs=1, steps=1, batch=4))
     path = each.kept(tmp_path, tiny())
     before = path.stat().st_mtime_ns
     assert each.kept(tmp_path, tiny()) == path
@@ -158,7 +186,7 @@ def test_the_perceptron_is_what_scikit_learn_computes() -> None:
 
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_rewrite_keeps_what_a_network_computes_and_moves_its_weights(name: str) -> None:
-    each = animal(name)
+    each = network_of(name)
     module, inputs = each.build(), input_of(each)
     with torch.no_grad():
         for parameter in module.parameters():

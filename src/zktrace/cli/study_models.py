@@ -16,7 +16,10 @@ def models(
         Path | None, typer.Option("--zoo", help="Folder of trained networks; what is missing is trained.")
     ] = None,
     network: Annotated[
-        list[str] | None, typer.Option("--network", help="Only these; repeat it. All by default.")
+        list[str] | None,
+        typer.Option(
+            "--network", help="Only these; repeat it. Default: all but resnet, which a federation trains."
+        ),
     ] = None,
     seed: Seeds = [4001, 4002, 4003],  # noqa: B006
     cifar10: Cifar10 = None,
@@ -26,15 +29,16 @@ def models(
     from zktrace.cli.progress import counted_progress
     from zktrace.studies.models import FOREIGN, ModelsTrial, perform
     from zktrace.studies.rows import Rows
-    from zktrace.studies.zoo.table import ANIMALS, animal
+    from zktrace.studies.zoo.table import network_of, trainable
 
     rows, new = Rows(out), 0
     with counted_progress() as progress:
-        for chosen in [animal(name) for name in network or ANIMALS]:
+        for chosen in [network_of(name) for name in network or trainable()]:
             task, folder = chosen.task(cifar10), zoo or work / "zoo"
-            trained, foreign = chosen.kept(folder, task), chosen.kept(folder, task, seed=FOREIGN)
+            trained = chosen.kept(folder, task)
+            foreign = chosen.kept(folder, task, seed=FOREIGN) if chosen.name in trainable() else None
             trials = [
-                ModelsTrial(animal=chosen, task=task, model=trained, foreign=foreign, seed=each, work=work)
+                ModelsTrial(network=chosen, task=task, model=trained, foreign=foreign, seed=each, work=work)
                 for each in seed
             ]
             for trial in trials:

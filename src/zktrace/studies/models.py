@@ -30,7 +30,7 @@ from zktrace.studies.changes import FORMATS, as_state, single
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.tracing import BUDGET, RELEASE, station
 from zktrace.studies.zoo.rewrites import REWRITES
-from zktrace.studies.zoo.table import Animal
+from zktrace.studies.zoo.table import ZooNetwork
 from zktrace.studies.zoo.tasks import Task
 from zktrace.tracing import Case, trace
 
@@ -48,10 +48,10 @@ Progress = Callable[[str, int, int], None]  # what, done, of
 class ModelsTrial:
     """A trained network, its data, and the keys it is protected with."""
 
-    animal: Animal
+    network: ZooNetwork
     task: Task
     model: Path
-    foreign: Path  # a network of the same kind that was trained apart
+    foreign: Path | None  # a network of the same kind that was trained apart
     seed: int  # of the stations' keys, the leaker, and what it draws
     work: Path
 
@@ -59,7 +59,7 @@ class ModelsTrial:
         """What all rows say of it."""
         return {
             "study": "models",
-            "network": self.animal.name,
+            "network": self.network.name,
             "model": model_digest(open_model(self.model)).hex(),
             "carriers": list(CARRIERS),
             "stations": STATIONS,
@@ -90,7 +90,7 @@ def perform(
         wanted = facts | {"part": part, "suspect": kind}
         if trial_id(wanted) not in done:
             yield rows.add(wanted, bench.outcome(make(), (trial.leaker,) if part == "leak" else ()))
-        report(f"{trial.animal.name}, keys {trial.seed}", number, len(suspects))
+        report(f"{trial.network.name}, keys {trial.seed}", number, len(suspects))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class Bench:
     def home(self) -> Home:
         """The operator's workspace, made as far as it is missing: everybody enrolled, one release."""
         trial = self.trial
-        folder = trial.work / f"{trial.animal.name}-{trial.seed}-{trial_id(trial.facts())[:8]}"
+        folder = trial.work / f"{trial.network.name}-{trial.seed}-{trial_id(trial.facts())[:8]}"
         if (folder / SETTINGS).exists():
             home = Home.open(folder)
         else:
@@ -161,7 +161,7 @@ class Bench:
         return 100 * (copy / shared - 1)
 
     def _measured(self, model: ModelState, part: int = 1) -> float:
-        return self.trial.animal.measured(single(model), self.trial.task, part=part)
+        return self.trial.network.measured(single(model), self.trial.task, part=part)
 
     def leaks(self) -> Iterator[tuple[str, str, Callable[[], ModelState]]]:
         """What the leaker may have made of its copy."""
@@ -173,22 +173,24 @@ class Bench:
         yield (
             "leak",
             "LoRA of rank 8, merged",
-            lambda: as_state(trial.animal.adapted(self.leaked, trial.task, seed=trial.seed)),
+            lambda: as_state(trial.network.adapted(self.leaked, trial.task, seed=trial.seed)),
         )
-        for name, rewrite in REWRITES.get(trial.animal.name, {}).items():
+        for name, rewrite in REWRITES.get(trial.network.name, {}).items():
             rng = np.random.default_rng([trial.seed, 9])
             yield "leak", name, lambda rewrite=rewrite, rng=rng: as_state(rewrite(self.leaked, rng))  # type: ignore[misc]
 
     def strangers(self, others: Sequence[ModelsTrial]) -> Iterator[tuple[str, str, Callable[[], ModelState]]]:
         """Models that no station of this workspace was given."""
         yield "stranger", "shared model, fine-tuned", lambda: self._finetuned(self.release.shared)
-        yield "stranger", "trained apart", lambda: open_model(self.trial.foreign)
+        foreign = self.trial.foreign
+        if foreign is not None:
+            yield "stranger", "trained apart", lambda: open_model(foreign)
         for other in others[:1]:
             yield "stranger", "copy under other keys", lambda other=other: Bench(trial=other).leaked  # type: ignore[misc]
 
     def _finetuned(self, model: ModelState) -> ModelState:
         trial = self.trial
-        return as_state(trial.animal.finetuned(model, trial.task, seed=trial.seed))
+        return as_state(trial.network.finetuned(model, trial.task, seed=trial.seed))
 
     def outcome(self, suspect: ModelState, members: tuple[int, ...]) -> dict[str, Any]:
         """An investigation on record, and what a judge says of its evidence."""

@@ -6,14 +6,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from torch import nn
 
-from zktrace.errors import InputError
+from zktrace.errors import InputError, Refused
 from zktrace.learning.arrays import Arrays, State
+from zktrace.learning.resnet import ResNet
 from zktrace.models import save_model
 from zktrace.studies.zoo.convolutions import GroupNormResNet, NextNet, PlainNet
 from zktrace.studies.zoo.digits import Perceptron, arrays_of, digits, fitted
-from zktrace.studies.zoo.tasks import SampleTask, Task, library_text, pictures
+from zktrace.studies.zoo.tasks import SampleTask, Task, episodes, library_text, pictures
 from zktrace.studies.zoo.training import Further, Lesson, Told, adapted, finetuned, measured, trained
 from zktrace.studies.zoo.transformers import LanguageModel, VisionTransformer
 
@@ -22,28 +24,31 @@ STEPS: Final = 100  # of further training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Animal:
+class ZooNetwork:
     """One network of the zoo."""
 
     name: str
-    title: str  # in tables
     build: Callable[[], nn.Module]
     lesson: Lesson
     further: float  # rate of further training
-    data: str  # what it learns: images, text or digits
+    data: str  # what it learns: images, episodes, text or digits
 
     def task(self, cifar10: Path | None) -> Task:
         """What it learns."""
-        if self.data != "images":
+        if self.data in _TASKS:
             return _TASKS[self.data]()
         if cifar10 is None:
             raise InputError(f"{self.name} learns CIFAR-10: name the folder of its batches (--cifar10)")
-        return _pictures(cifar10)
+        return _PICTURES[self.data](cifar10)
 
     def train(
         self, task: Task, *, seed: int = SEED, checkpoint: Path | None = None, progress: Told | None = None
     ) -> State:
         """A new one; of another seed than the zoo's after a third of the lesson: it is nobody's."""
+        if not self.lesson.epochs:
+            raise Refused(
+                f"{self.name} is trained by a federation: put its model into {self.name}.safetensors"
+            )
         share = 1 if seed == SEED else 3
         lesson = replace(self.lesson, epochs=-(-self.lesson.epochs // share))
         if isinstance(task, SampleTask) and self.data == "digits":
@@ -75,65 +80,70 @@ class Animal:
         return adapted(self.build(), state, task, how)
 
 
+def _desk() -> nn.Module:
+    """The ResNet-18 of the preset `desk`."""
+    return ResNet(depth=18, channels=3, width=64, rng=np.random.default_rng(0))
+
+
 _ENTRIES: Final = (
-    Animal(
+    ZooNetwork(name="resnet", build=_desk, lesson=Lesson(epochs=0), further=1e-4, data="episodes"),
+    ZooNetwork(
         name="cnn",
-        title="plain CNN, no normalisation",
         build=PlainNet,
         lesson=Lesson(epochs=9),
         further=1e-4,
         data="images",
     ),
-    Animal(
+    ZooNetwork(
         name="groupnorm",
-        title="ResNet with GroupNorm",
         build=GroupNormResNet,
         lesson=Lesson(epochs=6, rate=2e-3),
         further=1e-4,
         data="images",
     ),
-    Animal(
+    ZooNetwork(
         name="vit",
-        title="vision transformer",
         build=VisionTransformer,
         lesson=Lesson(epochs=9),
         further=1e-4,
         data="images",
     ),
-    Animal(
+    ZooNetwork(
         name="convnext",
-        title="after ConvNeXt",
         build=NextNet,
         lesson=Lesson(epochs=6, rate=2e-3),
         further=1e-4,
         data="images",
     ),
-    Animal(
+    ZooNetwork(
         name="language",
-        title="language model, by character",
         build=LanguageModel,
         lesson=Lesson(epochs=12, steps=100, batch=16, rate=3e-3),
         further=1e-4,
         data="text",
     ),
-    Animal(
+    ZooNetwork(
         name="mlp",
-        title="scikit-learn MLP",
         build=Perceptron,
         lesson=Lesson(epochs=100),
         further=1e-3,
         data="digits",
     ),
 )
-ANIMALS: Final = {each.name: each for each in _ENTRIES}
+ZOO: Final = {each.name: each for each in _ENTRIES}
 
-_pictures = cache(pictures)
+_PICTURES: Final[dict[str, Callable[[Path], Task]]] = {"images": cache(pictures), "episodes": cache(episodes)}
 _TASKS: Final[dict[str, Callable[[], Task]]] = {"text": cache(library_text), "digits": cache(digits)}
 
 
-def animal(name: str) -> Animal:
+def network_of(name: str) -> ZooNetwork:
     """The network of a name, or InputError."""
     try:
-        return ANIMALS[name]
+        return ZOO[name]
     except KeyError:
-        raise InputError(f"no network {name!r}; known: {', '.join(ANIMALS)}") from None
+        raise InputError(f"no network {name!r}; known: {', '.join(ZOO)}") from None
+
+
+def trainable() -> list[str]:
+    """The names of those that are trained here."""
+    return [name for name, each in ZOO.items() if each.lesson.epochs]

@@ -14,7 +14,11 @@ from torch.nn import functional
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Images, Labels
 from zktrace.learning.batches import batch, moved_about
+from zktrace.learning.configs import EpisodeShape
 from zktrace.learning.data.cifar10 import load_cifar10
+from zktrace.learning.episodes import EpisodeSampler, episode_outcome
+from zktrace.learning.evaluation import embed, episode_accuracy
+from zktrace.learning.resnet import ResNet
 
 Measure = Literal["accuracy", "perplexity"]
 Batch = tuple[Tensor, Tensor]  # what goes in, what should come out
@@ -23,6 +27,7 @@ _ALONG: Final = 128  # characters that a language model sees at a time
 _MODULES: Final = 400  # of the standard library, in the order of their names
 _HELD_OUT: Final = 8  # every so many modules: never trained on
 _MEASURED: Final = 512  # windows of held-out text
+_SHAPE: Final = EpisodeShape()
 _TESTED: Final = 500  # samples at a time
 
 
@@ -104,12 +109,51 @@ class TextTask:
         return float(np.exp(np.mean(losses)))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EpisodeTask:
+    """Images by prototypes: five of each of five classes are shown, others are asked."""
+
+    train: tuple[Images, Labels]
+    test: tuple[Images, Labels]
+    shape: EpisodeShape = _SHAPE
+    temperature: float = 64.0  # as in the preset `desk`
+    measure: Measure = "accuracy"
+
+    def batch(self, size: int, rng: np.random.Generator) -> Batch:
+        """One episode, whatever the size."""
+        chosen = EpisodeSampler(self.train[1], self.shape).draw(rng).samples
+        return batch(self.train[0], chosen), torch.from_numpy(self.train[1][chosen])
+
+    def loss(self, module: nn.Module, given: Batch) -> Tensor:
+        """Of the episode."""
+        return episode_outcome(module(given[0]), self.shape, self.temperature).loss
+
+    def measured(self, module: nn.Module, *, part: int = 1) -> float:
+        """Accuracy on the same test episodes for all."""
+        images, labels = self.test
+        if not isinstance(module, ResNet):
+            raise InputError("episodes are for a ResNet of this package")
+        found = embed(module, images[::part])
+        return episode_accuracy(found, labels[::part], self.shape, np.random.default_rng(0)).mean
+
+
 def pictures(folder: Path) -> SampleTask:
     """CIFAR-10."""
+    train, test = _cifar10(folder)
+    return SampleTask(train=train, test=test, moved=True)
+
+
+def episodes(folder: Path) -> EpisodeTask:
+    """CIFAR-10 by prototypes."""
+    train, test = _cifar10(folder)
+    return EpisodeTask(train=train, test=test)
+
+
+def _cifar10(folder: Path) -> tuple[tuple[Images, Labels], tuple[Images, Labels]]:
     data = load_cifar10(folder)
     if data.split is None or not len(data.split.test):
         raise InputError(f"{folder}: holds no test batch, and accuracy is measured on it")
-    return SampleTask(train=data.take(data.split.train), test=data.take(data.split.test), moved=True)
+    return data.take(data.split.train), data.take(data.split.test)
 
 
 def library_text() -> TextTask:

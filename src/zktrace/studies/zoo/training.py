@@ -27,7 +27,7 @@ _WARM: Final = 50  # steps in which the rate rises
 class Lesson:
     """How long, how fast, how many samples a step."""
 
-    epochs: int
+    epochs: int  # 0: it is trained elsewhere
     steps: int = 156  # an epoch: CIFAR-10's 20,000 images, once
     batch: int = 128
     rate: float = 1e-3
