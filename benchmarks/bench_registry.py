@@ -38,8 +38,10 @@ def release(ledger: Ledger) -> Record:
     layout = Layout(
         carrier="weight",
         profile="informed",
+        length=32,
         dimension=64,
         layers=(64,),
+        deviations=b"",
         reference=bytes(32),
         probes=bytes(32),
     )

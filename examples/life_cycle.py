@@ -11,10 +11,10 @@ import numpy as np
 import zktrace
 
 rng = np.random.default_rng(1)
-model = {"head.weight": rng.normal(size=(10, 64)).astype(np.float32)}
-for layer in range(20):  # a model of yours: arrays, a file, or a torch state_dict
-    model[f"bn{layer}.weight"] = rng.normal(1, 0.1, 64).astype(np.float32)
-    model[f"bn{layer}.running_var"] = np.ones(64, np.float32)
+model = {}
+for layer in range(8):  # a model of yours, of any kind: arrays, a file, or a torch state_dict
+    model[f"layer{layer}.weight"] = rng.normal(0, 0.1, (64, 64)).astype(np.float32)
+    model[f"layer{layer}.bias"] = np.zeros(64, np.float32)
 
 with tempfile.TemporaryDirectory() as folder:
     home = zktrace.Workspace.create(Path(folder) / "operator", title="three stations", budget="1/100")
@@ -25,5 +25,5 @@ with tempfile.TemporaryDirectory() as folder:
     leaked = {name: array.astype(np.float16) for name, array in copies["bravo"].arrays.items()}
     case = home.trace(leaked, budget="1/1000")
     print(f"{case.verdict}: {', '.join(case.named)}")
-    judgement = zktrace.judge(case.evidence, head=home.head, suspect=leaked)
+    judgement = zktrace.judge(case.evidence, head=home.head, suspect=leaked, shared=model)
     print(f"upheld: {', '.join(judgement.named)}; {judgement.bound}")

@@ -37,7 +37,7 @@ def main() -> None:
         home = zktrace.Workspace.create(Path(folder) / "operator", title="a study")
         for name in ("alpha", "bravo", "charlie", "delta"):
             home.enrol(name, zktrace.Credential.new(name).request(home.setup))
-        release = home.release(model)
+        release = home.release(model, carriers=["weight"])
         copy = dict(home.dispatch("charlie", release).arrays)
         for share in (0.0, 0.3, 0.6, 0.9):
             reading = release.read(forget(copy, share))

@@ -47,7 +47,7 @@ class BiasReader(Reader):
     def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
         if length > len(biases(shared)):
             raise InputError(f"{length} bits for {len(biases(shared))} biases")
-        return Survey(dimension=len(biases(shared)))
+        return Survey(dimension=len(biases(shared)), length=length)
 
     def project(self, arrays: Arrays) -> Floats:
         found = biases(arrays)

@@ -45,7 +45,7 @@ def test_a_judge_upholds_and_rejects(tmp_path: Path) -> None:
     home = zktrace.Workspace.create(tmp_path / "op", title="a case")
     for name in ("alpha", "bravo"):
         home.enrol(name, zktrace.Credential.new(name).request(home.setup))
-    release = home.release(model)
+    release = home.release(model, carriers=["weight"])
     for name in ("alpha", "bravo"):
         home.dispatch(name, release).save(tmp_path / f"{name}.safetensors")
     case = home.trace(tmp_path / "alpha.safetensors")

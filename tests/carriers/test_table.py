@@ -22,10 +22,10 @@ from zktrace.readouts.reader import Reader
 
 
 def test_every_carrier_is_found_by_its_name() -> None:
-    assert tuple(NAMES) == ("weight", "feature", "output")
+    assert tuple(NAMES) == ("spread", "weight", "feature", "output")
     for name in NAMES:
         assert carrier(name).name == name
-    with pytest.raises(InputError, match="no carrier 'sound'; known: weight, feature, output"):
+    with pytest.raises(InputError, match="no carrier 'sound'; known: spread, weight, feature, output"):
         carrier("sound")
 
 
@@ -35,19 +35,23 @@ def test_alignments_and_carriers_say_the_same() -> None:
         if how != IDENTITY:
             found = {name: {each.name for each in carrier(name).alignments} for name in NAMES}
             assert able == tuple(name for name in NAMES if how in found[name])
-    assert len(ALIGNMENTS) == 4
+    assert len(ALIGNMENTS) == 5
     with pytest.raises(KeyError):
         ALIGNMENTS["rotation"]
 
 
 def test_shares_and_lengths() -> None:
-    assert [parts(name) for name in NAMES] == [1, 1, 8]
-    assert [(each.length, each.colluders) for each in CARRIERS.values()] == [(512, 2), (2048, 3), (2048, 3)]
+    assert [parts(name) for name in NAMES] == [1, 1, 1, 8]
+    found = [(each.length, each.colluders, each.law) for each in CARRIERS.values()]
+    assert found == [(2048, 2, "fair"), (512, 2, "tardos"), (2048, 3, "tardos"), (2048, 3, "tardos")]
+    assert [each.name for each in CARRIERS.values() if each.beside] == ["spread"]
 
 
 @pytest.mark.parametrize(
     ("names", "profile", "trained"),
     [
+        (("spread",), "informed", False),
+        (("spread", "weight"), "informed", False),
         (("weight",), "informed", False),
         (("weight",), "paper", True),
         (("feature",), "informed", True),

@@ -27,7 +27,7 @@ class ToyReader(Reader):
     def survey(cls, name, shared, *, length, pool, draws):
         if "toy" not in shared or shared["toy"].size < length:
             raise InputError("the model has no toy of that size")
-        return Survey(dimension=shared["toy"].size)
+        return Survey(dimension=shared["toy"].size, length=length)
 
     def project(self, arrays):
         if "toy" not in arrays or arrays["toy"].size != self.terms.dimension:
@@ -75,8 +75,10 @@ def test_the_whole_life_cycle_runs_with_a_carrier_that_was_added(tmp_path: Path)
     home = zktrace.Workspace.create(tmp_path / "op", title="toys", budget="1/100")
     for name in ("alpha", "bravo", "charlie"):
         home.enrol(name, zktrace.Credential.new(name).request(home.setup))
+    with pytest.raises(InputError, match="too small to carry a code in its weights"):
+        home.release(model())  # by default the spread carrier, for which this model has no room
     with pytest.raises(InputError, match="BatchNorm"):
-        home.release(model())  # by default the weight carrier too, which this model does not have
+        home.release(model(), carriers=["weight", "toy"])  # and it has no scales
     release = home.release(model(), carriers=["toy"])
     copies = {name: home.dispatch(name, release) for name in ("alpha", "bravo", "charlie")}
     assert len({copy.digest for copy in copies.values()}) == 3
@@ -102,7 +104,7 @@ def test_evidence_of_an_added_carrier_is_not_read_without_it(tmp_path: Path) -> 
     evidence, head = home.trace(copy.arrays).evidence.to_bytes(), home.head
     remove("toy")
     try:
-        with pytest.raises(InputError, match="must be one of weight, feature, output"):
+        with pytest.raises(InputError, match="must be one of spread, weight, feature, output"):
             zktrace.judge(evidence, head=head)
     finally:
         add(ENTRY)

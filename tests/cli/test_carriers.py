@@ -1,7 +1,7 @@
 """The option --carrier knows every carrier of the table."""
 
 from zktrace.carriers import NAMES
-from zktrace.cli.carriers import DEFAULT_CARRIER, carrier_choice, carriers_of
+from zktrace.cli.carriers import carrier_choice, carriers_of, default_carrier
 
 
 def test_every_carrier_can_be_chosen() -> None:
@@ -9,4 +9,8 @@ def test_every_carrier_can_be_chosen() -> None:
     assert [carriers_of(name) for name in NAMES] == [(name,) for name in NAMES]
     assert carriers_of("both") == ("weight", "feature")
     assert carriers_of("all") == tuple(NAMES)
-    assert DEFAULT_CARRIER == "weight"
+
+
+def test_by_default_copies_carry_in_all_their_weights() -> None:
+    """The paper has no such carrier: its copies carry in their scales."""
+    assert [default_carrier(profile) for profile in ("informed", "paper")] == ["spread", "weight"]

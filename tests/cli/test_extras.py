@@ -172,7 +172,7 @@ def test_what_is_missing_later_is_said_as_clearly(
     if not (folder / "home").exists():
         assert run(["init", str(folder / "home"), "--carrier", "weight", "--carrier", "feature"]) == 0
         model, home = str(folder / "model.safetensors"), str(folder / "home")
-        assert run(["release", model, "--workspace", home]) == 0
+        assert run(["release", model, "--carrier", "weight", "--workspace", home]) == 0
     ((code, said),) = ended({module}, [command.split()], folder)
     assert (code, said.count("\n")) == (2, 1), said
     assert f"pip install 'zktrace[{extra}]'" in said

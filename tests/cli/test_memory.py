@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from cli import hostile
-from dispatch.small import SHAPES, model_file, operator, secret_key
+from dispatch.small import SHAPES, model_file, operator, secret_key, short_release
 from zktrace.cli.app import run
 from zktrace.dispatch.dispatching import dispatch
-from zktrace.releases import make_release
 
 MOST = 1_500_000_000  # bytes
 GUARD = 3 << 30  # no test may take the machine's memory: beyond it, allocations fail
@@ -54,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an operator, a copy, evidence about it and two public keys."""
     here = tmp_path_factory.mktemp("memory")
     workspace = operator(here / "op", "alpha", "beta", shapes=SHAPES[:1])
-    make_release(workspace, model_file(here / "shared.safetensors"), carriers=("weight",), name="r1")
+    short_release(workspace, model_file(here / "shared.safetensors"), name="r1")
     copy = next(iter(dispatch(workspace, stations=["alpha"]))).path
     options = ["--workspace", str(here / "op"), "--out", str(here / "case.json"), "--budget", "1e-3"]
     assert run(["trace", str(copy), *options]) in EXPECTED
@@ -148,8 +147,8 @@ def test_carriers_that_run_the_suspect(tmp_path: Path, make: hostile.Make) -> No
     from dispatch import test_modes as small
 
     here = tmp_path
-    workspace = operator(here / "op", "alpha", "beta", shapes=(*SHAPES, small.SHAPES[1]))
+    workspace = operator(here / "op", "alpha", "beta", shapes=SHAPES)
     carriers = ("weight", "feature", "output")
-    make_release(workspace, small.model(here / "m"), carriers=carriers, name="r1", pool=small.pool(320))
+    short_release(workspace, small.model(here / "m"), carriers=carriers, name="r1", pool=small.pool(320))
     commands = [["trace", make(here / "suspect"), "--budget", "1e-6", "--workspace", here / "op"]]
     assert most_resident(commands, here) < MOST

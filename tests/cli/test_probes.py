@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dispatch.small import operator
+from dispatch.small import code_of, operator
 from fixed_directions import fixed_directions
 from zktrace.cli.app import run
 from zktrace.models import model_digest, open_model
@@ -28,7 +28,7 @@ from zktrace.releases import OpenRelease, ReleaseFolder
 
 PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
 LENGTH, CLASSES = 256, 4
-SHAPES = (CodeShape(carrier="output", length=LENGTH, colluders=2),)
+SHAPES = (CodeShape(carrier="output", colluders=2),)
 
 
 def reference(images: np.ndarray) -> np.ndarray:
@@ -58,8 +58,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     layout = Layout(
         carrier="output",
         profile="informed",
+        length=LENGTH,
         dimension=CLASSES,
         layers=(),
+        deviations=b"",
         reference=readout_digest(scores),
         probes=model_digest(open_model(folder.probes_path("output"))),
     )
@@ -75,7 +77,7 @@ def leaked(place: Home, images: np.ndarray, row: int) -> np.ndarray:
     probes = ReleaseFolder(path=place.release_folder("r1")).probes(layout)["probes"]  # type: ignore[index]
     views = in_views(probes)
     where = {each.tobytes(): at % len(probes) for at, each in enumerate(views)}
-    bits = np.unpackbits(place.code("output").rows([row])[0])
+    bits = np.unpackbits(code_of(place, "output").rows([row])[0])
     frames = output_frames(OpenRelease.of(place, "r1").terms("output").seed, mean_view(reference(views)))
     signs = scattered(2.0 * bits - 1, frames.shape[1])
     scores = 2.0 * reference(images)

@@ -140,8 +140,10 @@ RELEASE = {
         {
             "carrier": "weight",
             "profile": "informed",
+            "length": 8,
             "dimension": 8,
             "layers": [8],
+            "deviations": "",
             "reference": "00" * 32,
             "probes": "00" * 32,
         }

@@ -34,7 +34,7 @@ STATIONS = ("alpha", "bravo", "carol", "delta")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace, a shared model, a copy for every station, and an unmarked model."""
     root = tmp_path_factory.mktemp("case")
-    shape = CodeShape(carrier="weight", length=LENGTH, colluders=2)
+    shape = CodeShape(carrier="weight", colluders=2)
     home = Home.create(root / "home", title="test", budget=Fraction(1, 100), carriers=(shape,))
     for i, name in enumerate(STATIONS):
         home.enrol(name, request(i, home.offer))
@@ -44,7 +44,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shared[f"bn{i}.weight"] = (1 + 0.1 * rng.standard_normal(size)).astype(np.float32)
         shared[f"bn{i}.running_var"] = np.ones(size, dtype=np.float32)
     save_model(root / "shared.safetensors", shared)
-    make_release(home, root / "shared.safetensors", carriers=("weight",), name="r1")
+    lengths = {"weight": LENGTH}
+    make_release(home, root / "shared.safetensors", carriers=("weight",), name="r1", lengths=lengths)
     for copy in dispatch(home):
         shutil.copy(copy.path, root / f"{copy.station}.safetensors")
     save_model(root / "unmarked.safetensors", _noisy(shared))
@@ -381,7 +382,7 @@ def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.Ca
     from zktrace.learning.resnet import ResNet
     from zktrace.learning.states import state_of
 
-    shapes = [CodeShape(carrier=each, length=64, colluders=2) for each in ("weight", "feature")]
+    shapes = [CodeShape(carrier=each, colluders=2) for each in ("weight", "feature")]
     home = Home.create(tmp_path / "home", title="test", carriers=shapes)
     home.enrol("alpha", request(0, home.offer))
     rng = np.random.default_rng(0)
@@ -389,7 +390,10 @@ def test_both_carriers_are_read_where_torch_is(tmp_path: Path, capsys: pytest.Ca
     save_model(tmp_path / "shared.safetensors", shared)
     images = rng.standard_normal((80, 1, 16, 16)).astype(np.float32)
     pool = Pool(images=images, labels=np.arange(80) % 4, episodes={}, note="noise")
-    make_release(home, tmp_path / "shared.safetensors", carriers=("weight", "feature"), name="r1", pool=pool)
+    lengths = {"weight": 64, "feature": 64}
+    make_release(
+        home, tmp_path / "shared.safetensors", carriers=tuple(lengths), name="r1", pool=pool, lengths=lengths
+    )
     other = state_of(ResNet(depth=18, channels=1, width=4, rng=rng).eval())
     save_model(tmp_path / "other.safetensors", other)
     arguments = [

@@ -295,9 +295,10 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
     assert isinstance(enrolment, EnrolmentRecord)
     assert isinstance(investigation, InvestigationRecord)
     code, layout = setup.carriers[0], release.layouts[0]
-    tall = CarrierCode(carrier="weight", length=256, colluders=2, biases=code.biases)
+    other = CarrierCode(carrier="weight", law="fair", colluders=2, biases=code.biases)
     wrong: list[tuple[int, Record, int]] = [
-        (at_setup, replace(setup, carriers=(tall,)), 3),
+        (at_setup, replace(setup, carriers=(other,)), 3),
+        (at_release, replace(release, layouts=(replace(layout, length=256),)), 3),
         (at_setup, replace(setup, carriers=(replace(code, carrier="feature"),)), 3),
         (at_setup, replace(setup, carriers=(replace(code, biases=bytes(32)),)), 3),
         (at_setup, replace(setup, identity_bits=64), 3),

@@ -140,8 +140,10 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
     layout = Layout(
         carrier="output",
         profile="informed",
+        length=LENGTH,
         dimension=CLASSES,
         layers=(),
+        deviations=b"",
         reference=readout_digest(reference.reshape(-1)),
         probes=bytes(32),
     )

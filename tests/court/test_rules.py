@@ -371,7 +371,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
     ),
     "3.7": (
         lambda: file(carrier(readout=np.ones(128).astype(">f8").tobytes())),
-        lambda: log(coded(length=256)),
+        lambda: log(laid_out(length=256)),
     ),
     "4.1": (
         lambda: log(

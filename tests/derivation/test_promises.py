@@ -40,8 +40,9 @@ def test_everything_is_what_the_specification_says() -> None:
     seed = CUSTODY.seed(PLACE, "weight", 7)
     assert seed == shake("zkt-key-v1/place", secret, b"weight", number(7))
     assert CUSTODY.seed(RELEASE, "weight", 7) == shake("zkt-key-v1/release", secret, b"weight", number(7))
-    assert CUSTODY.code("weight", ()).row_seed(7) == seed
-    assert CUSTODY.code("weight", ()).bias_seed == shake("zkt-key-v1/biases", secret, b"weight")
+    assert CUSTODY.code("weight", (), length=24).row_seed(7) == seed
+    assert CUSTODY.bias_seed("weight") == shake("zkt-key-v1/biases", secret, b"weight")
+    assert CUSTODY.code("weight", (), length=24).bias_seed == CUSTODY.bias_seed("weight")
     assert row_key(seed, Claim(b"n" * 32, b"public")) == shake("zkt-row-v1", seed, b"n" * 32, b"public")
     root = bytes(range(32))
     wanted = shake("zkt-release-v1/directions", seed, root, b"weight")
@@ -118,7 +119,7 @@ def test_trees_have_a_size(count: int) -> None:
 def test_every_derived_secret_is_another() -> None:
     found = [CUSTODY.key.subkey(use) for use in Use]
     found += [CUSTODY.seed(kind, each, i) for kind in (PLACE, RELEASE) for each in CARRIERS for i in range(4)]
-    found += [CUSTODY.code(each, ()).bias_seed for each in CARRIERS]
+    found += [CUSTODY.bias_seed(each) for each in CARRIERS]
     found += [row_key(bytes(32), Claim(bytes([i]) * 32, b"")) for i in range(4)]
     found += [direction_seed(bytes(32), bytes([i]) * 32, each) for i in range(4) for each in CARRIERS]
     assert len(set(found)) == len(found)

@@ -74,3 +74,12 @@ def test_a_sample_has_everything_once() -> None:
 def test_what_cannot_be_drawn(call) -> None:  # noqa: ANN001
     with pytest.raises(InputError):
         call(Stream("wrong", SEED))
+
+
+def test_a_stream_is_taken_up_anywhere_it_can_be() -> None:
+    whole = Stream("a", b"s" * 32).words(40)
+    for at in (0, 2, 6, 38):
+        assert Stream("a", b"s" * 32).at(at).words(40 - at).tolist() == whole[at:].tolist()
+    for wrong in (1, -2):
+        with pytest.raises(InputError, match="even word"):
+            Stream("a", b"s" * 32).at(wrong)

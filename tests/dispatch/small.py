@@ -1,25 +1,31 @@
 """The smallest operator: a narrow network, short codes, stations with credentials of the test set."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from support import seeded
-from zktrace.codes import CodeKey
+from zktrace.codes import Code, CodeKey
 from zktrace.credentials import SecretKey, by_name
 from zktrace.models import save_model
 from zktrace.registry.custody import CodeShape
+from zktrace.registry.records import ReleaseRecord
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Home
+from zktrace.releases import OpenRelease, make_release
 
 SHAPES = (
-    CodeShape(carrier="weight", length=96, colluders=2),
-    CodeShape(carrier="feature", length=64, colluders=2),
+    CodeShape(carrier="weight", colluders=2),
+    CodeShape(carrier="feature", colluders=2),
+    CodeShape(carrier="output", colluders=2),
 )
+LENGTHS = {"weight": 96, "feature": 64, "output": 128}
 
 
 @cache
@@ -35,7 +41,7 @@ def request(label: str, offer: bytes) -> Request:
 def operator(
     root: Path,
     *stations: str,
-    shapes: tuple[CodeShape, ...] = SHAPES,
+    shapes: tuple[CodeShape, ...] = SHAPES[:2],
     budget: Fraction = Fraction(1, 100),
 ) -> Home:
     """A workspace with enrolled stations and the same code key every time."""
@@ -44,6 +50,24 @@ def operator(
     for name in stations:
         made.enrol(name, request(name, made.offer), allow_weak_params=True)
     return made
+
+
+def short_release(
+    home: Home,
+    model: Path,
+    *,
+    carriers: tuple[str, ...] = ("weight",),
+    lengths: Mapping[str, int] = LENGTHS,
+    **options: Any,
+) -> ReleaseRecord:
+    """A release with short codes."""
+    chosen = {each: lengths[each] for each in carriers}
+    return make_release(home, model, carriers=carriers, lengths=chosen, **options)
+
+
+def code_of(home: Home, carrier: str, release: str = "r1") -> Code:
+    """The code of a release's carrier, with the rows of everybody who is enrolled."""
+    return OpenRelease.of(home, release).code(carrier)
 
 
 def arrays(seed: int = 0) -> dict[str, NDArray[np.float32]]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from dispatch.small import arrays, model_file, operator
+from dispatch.small import arrays, code_of, model_file, operator, short_release
 from readouts.making import weight_reader
 from zktrace.certificates.stages import Source, investigate
 from zktrace.codes import sums
@@ -41,13 +41,13 @@ def place(tmp_path: Path) -> Home:
 
 def released(place: Home, **options: object) -> Path:
     path = model_file(place.root.parent / "model.safetensors")
-    make_release(place, path, carriers=("weight",), **options)  # type: ignore[arg-type]
+    short_release(place, path, **options)
     return path
 
 
 def named(place: Home, release: str, state: object) -> set[str]:
     """Who is named for a suspect."""
-    code = place.code("weight")
+    code = code_of(place, "weight", release)
     ledger = place.registry.ledger()
     rows = code.rows(range(len(ledger.by_row)))
     evidence = Source(
@@ -73,19 +73,20 @@ def test_a_release_records_what_a_reader_needs(place: Home) -> None:
     assert folder.shared_path.read_bytes() == before == path.read_bytes()
     assert record.model == model_digest(open_model(path))
     assert (layout.profile, layout.layers, layout.dimension) == ("informed", (60,) * 5, 300)
+    assert (layout.length, layout.deviations, layout.referred) == (96, b"", True)
     assert (record.number, record.root) == (0, head.root)
     blank = weight_reader(seed=seed, length=96, layers=layout.layers, profile="informed")
     assert layout.reference == readout_digest(blank.project(arrays()))
     assert OpenRelease.of(place, "r1").reader("weight").read(arrays()).tolist() == [0.0] * 96
     with pytest.raises(Refused, match="exists already"):
-        make_release(place, path, carriers=("weight",), name="r1")
-    assert make_release(place, path, carriers=("weight",)).name == "r2"
+        short_release(place, path, name="r1")
+    assert short_release(place, path).name == "r2"
     assert next_name({"r1": 0, "r3": 0}) == "r2"
 
 
 def test_a_release_of_another_container_becomes_safetensors(place: Home, tmp_path: Path) -> None:
     np.savez(tmp_path / "model.npz", **arrays())
-    record = make_release(place, tmp_path / "model.npz", carriers=("weight",))
+    record = short_release(place, tmp_path / "model.npz")
     assert model_digest(ReleaseFolder(path=place.release_folder("r1")).shared()) == record.model
 
 
@@ -184,7 +185,7 @@ def test_the_latest_release_is_dispatched(
     with pytest.raises(Refused, match="no release yet"):
         list(dispatch(place))
     for number in range(11):
-        make_release(place, model_file(tmp_path / f"{number}.safetensors", number), carriers=("weight",))
+        short_release(place, model_file(tmp_path / f"{number}.safetensors", number))
     (copy,) = dispatch(place, stations=["alpha"])
     assert copy.path.parent.name == "r11"
     assert named(place, "r11", open_model(copy.path)) == {"alpha"}
@@ -240,6 +241,11 @@ def test_damaged_releases_are_refused(place: Home) -> None:
         ({"carriers": ("weight",), "profile": "paper"}, "--proxy"),
         ({"carriers": ("feature",)}, "--proxy"),
         ({"carriers": ("weight",), "name": "../x"}, "no release name"),
+        ({"carriers": ("weight",), "lengths": {"feature": 96}}, "do not carry it"),
+        ({"carriers": ("weight",), "lengths": {"weight": 0}}, "1..8192 positions"),
+        ({"carriers": ("weight",), "lengths": {"weight": 8193}}, "1..8192 positions"),
+        ({"carriers": ("weight",), "lengths": {"weight": 96.0}}, "1..8192 positions"),
+        ({"carriers": ("weight",)}, "512 bits, the model's scales have room for 295"),
     ],
 )
 def test_impossible_releases_are_errors(place: Home, options: dict[str, object], words: str) -> None:
@@ -253,7 +259,7 @@ def test_a_model_without_room_for_the_code_is_refused(place: Home, tmp_path: Pat
     small = {"bn.weight": np.ones(90, np.float32), "bn.running_var": np.ones(90, np.float32)}
     save_model(tmp_path / "small.safetensors", small)
     with pytest.raises(InputError, match="room for 89"):
-        make_release(place, tmp_path / "small.safetensors", carriers=("weight",))
+        short_release(place, tmp_path / "small.safetensors")
 
 
 def test_what_tells_copies_apart_is_for_the_operator_alone(place: Home, tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dispatch.small import SHAPES, arrays, model_file, operator
+from dispatch.small import SHAPES, arrays, model_file, operator, short_release
 from zktrace.attacks.collusion import collude
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import Refused
 from zktrace.models import open_model, save_model
 from zktrace.registry.workspace import Home
-from zktrace.releases import make_release
 from zktrace.releases.lineage import carries, chi_squared_above
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
@@ -21,7 +20,7 @@ NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 @pytest.fixture
 def place(tmp_path: Path) -> Home:
     made = operator(tmp_path / "op", *NAMES, shapes=SHAPES[:1])
-    make_release(made, model_file(tmp_path / "model.safetensors"), carriers=("weight",))
+    short_release(made, model_file(tmp_path / "model.safetensors"))
     return made
 
 
@@ -47,7 +46,7 @@ def test_a_model_trained_on_from_marked_copies_is_refused(place: Home, tmp_path:
     save_model(tmp_path / "next.safetensors", collude(copies))
     before = place.registry.head()
     with pytest.raises(Refused, match=r"carries rows of copies of r1.*would name innocents"):
-        make_release(place, tmp_path / "next.safetensors", carriers=("weight",))
+        short_release(place, tmp_path / "next.safetensors")
     assert place.registry.head() == before
     assert not place.release_folder("r2").exists()
 
@@ -55,15 +54,15 @@ def test_a_model_trained_on_from_marked_copies_is_refused(place: Home, tmp_path:
 def test_one_copy_is_refused_too(place: Home) -> None:
     (copy,) = dispatch(place, stations=["beta"])
     with pytest.raises(Refused, match="carries rows"):
-        make_release(place, copy.path, carriers=("weight",))
+        short_release(place, copy.path)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_model_trained_on_from_the_shared_one_is_released(place: Home, tmp_path: Path, seed: int) -> None:
     list(dispatch(place))
     save_model(tmp_path / "next.safetensors", trained_on(dict(arrays()), seed, 0.01))
-    assert make_release(place, tmp_path / "next.safetensors", carriers=("weight",)).name == "r2"
-    assert make_release(place, tmp_path / "model.safetensors", carriers=("weight",)).name == "r3"
+    assert short_release(place, tmp_path / "next.safetensors").name == "r2"
+    assert short_release(place, tmp_path / "model.safetensors").name == "r3"
 
 
 def test_another_architecture_is_nobodys_copy(place: Home, tmp_path: Path) -> None:
@@ -71,7 +70,7 @@ def test_another_architecture_is_nobodys_copy(place: Home, tmp_path: Path) -> No
     wider = {f"bn{i}.{part}": np.ones(200, np.float32) for i in (1, 2) for part in ("weight", "running_var")}
     save_model(tmp_path / "wider.safetensors", wider)
     for name in ("other", "wider"):
-        make_release(place, tmp_path / f"{name}.safetensors", carriers=("weight",))
+        short_release(place, tmp_path / f"{name}.safetensors")
 
 
 @pytest.mark.parametrize("lost", ["shared.safetensors", "reference-weight.bin"])
@@ -80,7 +79,7 @@ def test_a_release_whose_files_are_lost_vouches_for_nobody(place: Home, lost: st
     (copy,) = dispatch(place, stations=["beta"])
     (place.release_folder("r1") / lost).unlink()
     with pytest.raises(Refused, match=r"rows of copies of r1 cannot be told.*Put them back"):
-        make_release(place, copy.path, carriers=("weight",))
+        short_release(place, copy.path)
     assert list(place.registry.ledger().releases) == ["r1"]
 
 

@@ -9,18 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dispatch.small import operator
+from dispatch.small import SHAPES, operator, short_release
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import InputError
 from zktrace.models import save_model
 from zktrace.readouts.samples import Pool
-from zktrace.registry.custody import CodeShape
-from zktrace.releases import ReleaseFolder, make_release
-
-SHAPES = (
-    CodeShape(carrier="weight", length=96, colluders=2),
-    CodeShape(carrier="output", length=128, colluders=2),
-)
+from zktrace.releases import ReleaseFolder
 
 
 @pytest.fixture
@@ -55,8 +49,8 @@ def test_a_workspace_is_closed_to_others(tmp_path: Path, there: bool) -> None:
     if there:
         root.mkdir(0o755)
     place = operator(root, "alpha", shapes=SHAPES)
-    make_release(place, model(tmp_path / "m.safetensors"), carriers=("weight",), name="light")
-    make_release(place, tmp_path / "m.safetensors", carriers=("output",), name="asked", pool=pool(320))
+    short_release(place, model(tmp_path / "m.safetensors"), name="light")
+    short_release(place, tmp_path / "m.safetensors", carriers=("output",), name="asked", pool=pool(320))
     assert ReleaseFolder(path=place.release_folder("asked")).probes_path("output").exists()
     list(dispatch(place, release="light"))
     place.cases_folder()
@@ -70,5 +64,5 @@ def test_a_release_that_fails_leaves_nothing(tmp_path: Path) -> None:
     small = {"bn.weight": np.ones(90, np.float32), "bn.running_var": np.ones(90, np.float32)}
     save_model(tmp_path / "small.safetensors", small)
     with pytest.raises(InputError, match="room for 89"):
-        make_release(place, tmp_path / "small.safetensors", carriers=("weight",))
+        short_release(place, tmp_path / "small.safetensors")
     assert list((place.root / "releases").iterdir()) == []

@@ -1,6 +1,6 @@
 """The output carrier through releases and copies; disguised and queried suspects; questions among decoys."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 
-from dispatch.small import operator
+from dispatch.small import SHAPES, code_of, operator, short_release
 from learning.synthetic import narrow, task, taught
 from zktrace.cli.app import run
 from zktrace.codes import soft, sums
@@ -30,20 +30,14 @@ from zktrace.readouts.reader import reader_of
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scores import scores_digest
 from zktrace.readouts.views import in_views
-from zktrace.registry.custody import CodeShape
 from zktrace.registry.readouts import terms_of
 from zktrace.registry.workspace import Home
-from zktrace.releases import OpenRelease, ReleaseFolder, make_release
+from zktrace.releases import OpenRelease, ReleaseFolder
 from zktrace.releases.lineage import check_unmarked
 from zktrace.releases.queries import Order, picked, queries_of
 from zktrace.tracing import trace
 
 NAMES = ("alpha", "beta", "gamma")
-SHAPES = (
-    CodeShape(carrier="weight", length=96, colluders=2),
-    CodeShape(carrier="feature", length=64, colluders=2),
-    CodeShape(carrier="output", length=128, colluders=2),
-)
 MARK = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
 SETTINGS = CopySettings(
     marks={"feature": MARK, "output": MARK | {"passes": 60, "margin": 0.7, "companion": 6.0, "keep": 1.0}}
@@ -68,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Home:
     folder = tmp_path_factory.mktemp("output")
     place = operator(folder / "op", *NAMES, shapes=SHAPES, budget=Fraction(1, 2))
     save_model(folder / "model.safetensors", shared())
-    make_release(place, folder / "model.safetensors", carriers=ALL, pool=pool())
+    short_release(place, folder / "model.safetensors", carriers=ALL, pool=pool())
     list(dispatch(place, stations=["beta"], settings=SETTINGS))
     return place
 
@@ -78,7 +72,7 @@ def copy(made: Home) -> ModelState:
 
 
 def sigmas(made: Home, carrier: str, values: np.ndarray) -> np.ndarray:
-    code = made.code(carrier)
+    code = code_of(made, carrier)
     found = soft(values, code.biases)
     return np.asarray(found.scores_float(sums(code.rows(range(3)), found)) / np.sqrt(code.length))
 
@@ -117,11 +111,13 @@ def test_what_the_output_carrier_asks_is_fixed_by_a_digest(made: Home) -> None:
 def test_what_cannot_be_a_release_is_refused(made: Home, tmp_path: Path) -> None:
     save_model(tmp_path / "model.safetensors", shared())
     with pytest.raises(InputError, match="profile informed only"):
-        make_release(made, tmp_path / "model.safetensors", carriers=("output",), profile="paper", pool=pool())
+        short_release(
+            made, tmp_path / "model.safetensors", carriers=("output",), profile="paper", pool=pool()
+        )
     with pytest.raises(InputError, match="--proxy"):
-        make_release(made, tmp_path / "model.safetensors", carriers=("output",))
+        short_release(made, tmp_path / "model.safetensors", carriers=("output",))
     with pytest.raises(InputError, match="128 probes and 60 images of a support"):
-        make_release(made, tmp_path / "model.safetensors", carriers=("output",), pool=pool(150))
+        short_release(made, tmp_path / "model.safetensors", carriers=("output",), pool=pool(150))
     one = Pool(images=pool().images, labels=np.zeros(320, np.int64), episodes={}, note="")
     with pytest.raises(InputError, match="two classes"):
         draw_queries(one, 10, Stream("probes", bytes(32)))
@@ -288,7 +284,7 @@ def test_probes_on_record_that_are_no_images_are_refused(made: Home, carrier: st
         ),
     ):
         asked = ModelState.from_arrays(arrays)
-        terms = terms_of(layout, seed=bytes(32), length=128, probes=asked)
+        terms = terms_of(replace(layout, length=128), seed=bytes(32), probes=asked)
         with pytest.raises(InputError):
             reader_of(terms).project(copy(made))
 

@@ -5,20 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dispatch.small import SHAPES, model_file, operator
+from dispatch.small import SHAPES, model_file, operator, short_release
 from zktrace.cli.app import run
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import Refused
 from zktrace.marking.settings import CopySettings
 from zktrace.models import open_model, save_model
 from zktrace.registry.workspace import Home
-from zktrace.releases import make_release
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Home:
     made = operator(tmp_path / "op", "alpha", "beta", "gamma", shapes=SHAPES[:1])
-    make_release(made, model_file(tmp_path / "model.safetensors"), carriers=("weight",))
+    short_release(made, model_file(tmp_path / "model.safetensors"))
     return made
 
 
@@ -34,7 +33,7 @@ def test_a_copy_that_would_not_be_named_is_not_handed_out(tmp_path: Path) -> Non
         for name, value in open_model(model_file(tmp_path / "m.safetensors")).items()
     }
     save_model(tmp_path / "coarse.safetensors", coarse)
-    make_release(made, tmp_path / "coarse.safetensors", carriers=("weight",))
+    short_release(made, tmp_path / "coarse.safetensors")
     head = made.registry.head()
     with pytest.raises(Refused, match=r"alpha: its copy would not be named.*make marks stronger"):
         list(dispatch(made, settings=CopySettings(share=1e-5)))

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from dispatch.small import operator
+from dispatch.small import code_of, operator, short_release
 from learning.synthetic import narrow, task, taught
 from zktrace.codes import sums, symmetric, unpack
 from zktrace.dispatch.dispatching import dispatch
@@ -22,7 +22,7 @@ from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import gather
 from zktrace.registry.workspace import Home
-from zktrace.releases import OpenRelease, ReleaseFolder, make_release
+from zktrace.releases import OpenRelease, ReleaseFolder
 
 NAMES = ("alpha", "beta", "gamma")
 FEATURE = {"passes": 12, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 3e-4}
@@ -42,13 +42,13 @@ def pool(samples: int = 180) -> Pool:
 def place(folder: Path, carriers: tuple[str, ...], profile: str) -> Home:
     made = operator(folder / "op", *NAMES)
     save_model(folder / "model.safetensors", shared())
-    make_release(made, folder / "model.safetensors", carriers=carriers, profile=profile, pool=pool())  # type: ignore[arg-type]
+    short_release(made, folder / "model.safetensors", carriers=carriers, profile=profile, pool=pool())
     return made
 
 
 def agreement(made: Home, carrier: str, state: ModelState) -> list[float]:
     """How often the signs of a reading are the bits of each station's row."""
-    code = made.code(carrier)
+    code = code_of(made, carrier)
     word = OpenRelease.of(made, "r1").reader(carrier).read(state) > 0
     rows = unpack(code.rows(range(len(NAMES))), code.length)
     return [float(each) for each in (rows == word).mean(axis=1)]
@@ -113,7 +113,7 @@ def test_the_papers_copies_carry_their_rows_by_sign(
     (copy,) = dispatch(made, stations=["beta"], settings=settings, read_back=False)
     state = open_model(copy.path)
     assert agreement(made, carrier, state)[1] > least
-    code = made.code(carrier)
+    code = code_of(made, carrier)
     coefficients = symmetric(OpenRelease.of(made, "r1").reader(carrier).read(state) > 0, code.biases)
     assert sums(code.rows(range(3)), coefficients).argmax() == 1
     assert made.registry.ledger().release("r1").layouts[0].reference == bytes(32)
@@ -158,8 +158,8 @@ def test_what_a_release_cannot_be_trained_with_is_refused(tmp_path: Path) -> Non
     made = operator(tmp_path / "op", *NAMES)
     save_model(tmp_path / "model.safetensors", shared())
     with pytest.raises(InputError, match="64 probes are needed, the proxy data has 40 images"):
-        make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool(40))
-    make_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool())
+        short_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool(40))
+    short_release(made, tmp_path / "model.safetensors", carriers=("feature",), pool=pool())
     folder = ReleaseFolder(path=made.release_folder("r1"))
     assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
     assert {path.name for path in folder.path.iterdir()} > {"probes.safetensors", "proxy.safetensors"}

@@ -116,7 +116,9 @@ def test_a_judge_without_the_shared_model_says_what_it_could_not_read(home: zktr
     case = home.trace(suspect, release="float32", budget="1/1000")
     found = zktrace.judge(case.evidence, head=home.head, suspect=suspect)
     assert found.named == ("station-2",)
-    assert any("read beside the release's shared model" in each for step in found.steps for each in step.unchecked)
+    assert any(
+        "read beside the release's shared model" in each for step in found.steps for each in step.unchecked
+    )
     with pytest.raises(EvidenceRejected, match="readout that this judge made"):
         zktrace.judge(case.evidence, head=home.head, suspect=suspect, policy=Policy(require_readout=True))
     with pytest.raises(EvidenceRejected, match="the shared model given"):

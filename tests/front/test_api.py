@@ -24,7 +24,7 @@ NAMES = ("alpha", "bravo", "charlie")
 
 def model(seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    arrays = {"conv.weight": rng.normal(size=(4, 3, 3, 3)).astype(np.float32)}
+    arrays = {"conv.weight": rng.normal(size=(64, 12, 3, 3)).astype(np.float32)}
     for layer in range(12):
         arrays[f"bn{layer}.weight"] = rng.normal(1, 0.1, 64).astype(np.float32)
         arrays[f"bn{layer}.running_var"] = np.ones(64, np.float32)
@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> zktrace.Workspace:
     made = zktrace.Workspace.create(tmp_path_factory.mktemp("w") / "op", title="a federation", budget="1/10")
     for name in NAMES:
         made.enrol(name, zktrace.Credential.new(name).request(made.setup))
-    made.release(model())
+    assert made.release(model()).carriers == ("spread",)  # unless told otherwise
     return made
 
 
@@ -53,9 +53,10 @@ def test_the_whole_of_it(home: zktrace.Workspace, tmp_path: Path) -> None:
         assert (str(case.verdict), case.named) == ("certified-attribute", ("bravo",))
         assert case.path is not None
         for evidence in (case.evidence, case.evidence.to_bytes(), case.path, str(case.path)):
-            found = zktrace.judge(evidence, head=home.head, suspect=suspect)
+            found = zktrace.judge(evidence, head=home.head, suspect=suspect, shared=model())
             assert isinstance(found, zktrace.Judgement)
             assert found.named == ("bravo",)
+            assert any("values of the suspect read again" in fact for fact in found.steps[4].checked)
         assert zktrace.judge(case.evidence, head=home.head.to_text()).named == ("bravo",)
     page = case.report(tmp_path / "case.html")
     assert "bravo" in page.read_text()
@@ -164,6 +165,11 @@ def test_what_cannot_be_is_an_error_of_ours(home: zktrace.Workspace) -> None:
         home.dispatch("nobody")
     with pytest.raises(InputError, match="trained"):
         home.release(model(), carriers=["feature"])
+    for short in (0, 127, {"spread": 64}):
+        with pytest.raises(InputError, match="a judge asks for 128"):
+            home.release(model(), length=short)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="do not carry it"):
+        home.release(model(), length={"weight": 256})
     with pytest.raises(Refused, match="nothing that answers"):
         home.trace(scores=np.ones((3, 3)))
 
@@ -197,6 +203,8 @@ def test_kinds_that_are_not_taken_are_errors_of_ours(home: zktrace.Workspace, tm
         home.dispatch,
         home.release,
         lambda x: home.release(model(), pool=x),
+        lambda x: home.release(model(), length=x),
+        lambda x: home.release(model(), length={"spread": x}),
         lambda x: home.enrol("delta", x),
         lambda x: home.enrol(x, alpha.request(home.setup)),
         zktrace.Workspace.open,
@@ -242,6 +250,16 @@ def test_a_release_belongs_to_its_workspace(home: zktrace.Workspace, tmp_path: P
     with pytest.raises(InputError, match="code key"):
         pickle.dumps(own)
     assert repr(own) == "<OpenRelease r1: weight, informed>"
+
+
+def test_a_release_says_how_long_its_codes_are(tmp_path: Path) -> None:
+    home = zktrace.Workspace.create(tmp_path / "op", title="lengths", carriers=["spread", "weight"])
+    for given, length in ((200, 200), ({"weight": 300}, 300), (None, 512)):
+        release = home.release(model(), carriers=["weight"], length=given)  # type: ignore[arg-type]
+        assert (release.layout("weight").length, release.code("weight").length) == (length, length)
+    several = home.release(model(), carriers=["spread", "weight"], length={"spread": 128, "weight": 200})
+    assert [each.length for each in several.record.layouts] == [128, 200]
+    assert [each.length for each in home.release(model(), length=128).record.layouts] == [128]
 
 
 def test_a_copy_is_the_one_on_record_or_refused(tmp_path: Path) -> None:

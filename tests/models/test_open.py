@@ -69,7 +69,7 @@ def single_array() -> bytes:
         (lambda: gzip.compress(b"model"), "gzip"),
         (lambda: bz2.compress(b"model"), "bzip2"),
         (lambda: lzma.compress(b"model"), "xz"),
-        (lambda: b"GGUF\x03\x00\x00\x00" + bytes(100), "GGUF"),
+        (lambda: b"GGUF\x01\x00\x00\x00" + bytes(100), "GGUF of version 0x1"),
         (lambda: b"\x1c\x00\x00\x00TFL3" + bytes(100), "TensorFlow Lite"),
         (tar, "tar"),
         (single_array, "npy"),

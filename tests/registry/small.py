@@ -26,9 +26,10 @@ from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
 
 SHAPES = (
-    CodeShape(carrier="weight", length=24, colluders=2),
-    CodeShape(carrier="feature", length=33, colluders=3),
+    CodeShape(carrier="weight", colluders=2),
+    CodeShape(carrier="feature", law="nuida", colluders=3),
 )
+LENGTHS = {"weight": 24, "feature": 33, "output": 40}
 CUSTODY = Custody(key=CodeKey(secret=bytes(range(32))), shapes=SHAPES)
 BUDGET = Fraction(1, 100)
 
@@ -57,8 +58,10 @@ def layout(carrier: str) -> Layout:
     return Layout(
         carrier=carrier,
         profile="informed",
+        length=LENGTHS[carrier],
         dimension=64,
         layers=(32, 32) if carrier == "weight" else (),
+        deviations=b"",
         reference=bytes(32),
         probes=bytes(32),
     )

@@ -2,13 +2,14 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from registry.small import CUSTODY, SHAPES, setup
-from zktrace.codes import CodeKey
-from zktrace.derivation.promises import bias_commitment
+from registry.small import CUSTODY, LENGTHS, SHAPES, setup
+from zktrace.codes import CodeKey, unpack
+from zktrace.derivation.promises import Claim, bias_commitment
 from zktrace.errors import InputError, MalformedFile, Rejected
 from zktrace.registry.custody import CodeShape, Custody, default_shape
 from zktrace.registry.readouts import read_readout, readout_bytes, readout_digest
@@ -23,8 +24,8 @@ def test_the_setup_commits_to_every_seed() -> None:
     for shape in SHAPES:
         code = found.code(shape.carrier)
         assert code is not None
-        assert (code.length, code.colluders) == (shape.length, shape.colluders)
-        assert code.biases == bias_commitment(CUSTODY.code(shape.carrier, ()).bias_seed, shape.carrier)
+        assert (code.law, code.colluders) == (shape.law, shape.colluders)
+        assert code.biases == bias_commitment(CUSTODY.bias_seed(shape.carrier), shape.carrier)
     assert found.places == CUSTODY.tree(PLACE, 0, 8)
     assert found.releases == CUSTODY.tree(RELEASE, 0, 4)
     assert SetupRecord.from_json(found.as_json()) == found
@@ -45,15 +46,35 @@ def test_custody_shows_no_key() -> None:
 
 def test_carriers_are_known_and_each_once() -> None:
     with pytest.raises(InputError, match="no code for the carrier"):
-        CUSTODY.code("output", ())
+        CUSTODY.code("output", (), length=8)
     with pytest.raises(InputError, match="no carrier 'sound'"):
         default_shape("sound")
-    shape = CodeShape(carrier="sound", length=8, colluders=2)
+    shape = CodeShape(carrier="sound", colluders=2)
     for wrong in ((), (SHAPES[0], SHAPES[0]), (shape,)):
         with pytest.raises(InputError, match="each once"):
             Custody(key=CUSTODY.key, shapes=wrong)
-    default = [default_shape(each) for each in ("weight", "feature")]
-    assert [(each.length, each.colluders) for each in default] == [(512, 2), (2048, 3)]
+    default = [default_shape(each) for each in ("spread", "weight", "feature")]
+    assert [(each.law, each.colluders) for each in default] == [("fair", 2), ("tardos", 2), ("tardos", 3)]
+
+
+@pytest.mark.parametrize("wrong", [{"law": "unfair"}, {"law": "nuida", "colluders": 257}, {"colluders": 1}])
+def test_a_code_that_cannot_be_is_refused_before_any_release(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        Custody(key=CUSTODY.key, shapes=(replace(SHAPES[0], **wrong),))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_longer_code_begins_with_a_shorter_one(shape: CodeShape) -> None:
+    """So one promise of the seeds serves releases of every length."""
+    claims = [Claim(bytes([i]) * 32, b"key") for i in range(3)]
+    name, length = shape.carrier, LENGTHS[shape.carrier]
+    short, long = (CUSTODY.code(name, claims, length=each) for each in (length, 3 * length))
+    assert (short.length, long.length) == (length, 3 * length)
+    assert short.bias_seed == long.bias_seed == CUSTODY.bias_seed(name)
+    assert (short.law, short.colluders) == (shape.law, shape.colluders)
+    assert long.biases.thresholds[:length].tolist() == short.biases.thresholds.tolist()
+    rows, longer = (unpack(each.rows(range(3)), each.length) for each in (short, long))
+    assert longer[:, :length].tolist() == rows.tolist()
 
 
 def test_a_readout_is_digested_bit_by_bit() -> None:

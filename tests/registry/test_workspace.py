@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from registry.postgres import Server
-from registry.small import SHAPES, request
+from registry.small import LENGTHS, SHAPES, request
 from zktrace.codes import CodeKey
 from zktrace.derivation.key import Use
 from zktrace.errors import InputError, InvalidProof, MalformedFile, Refused, Rejected
@@ -45,11 +45,12 @@ def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> N
 def test_secrets_are_nowhere_but_in_the_key_file(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     made.enrol("alpha", request("alpha", made.offer), allow_weak_params=True)
+    code = made.custody.code("weight", made.registry.ledger().claims, length=LENGTHS["weight"])
     secrets = [
         made.custody.key.secret,
-        made.code("weight").bias_seed,
-        made.code("weight").row_seed(0),
-        made.code("weight").rows([0]).tobytes(),
+        code.bias_seed,
+        code.row_seed(0),
+        code.rows([0]).tobytes(),
         made.custody.seed(RELEASE, "weight", 0),
     ]
     for path in made.root.rglob("*"):

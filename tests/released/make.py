@@ -110,7 +110,7 @@ def credentials(out: Path) -> None:
 
 def light(out: Path) -> None:
     """Three stations, the last at a place that was reserved later; a release; three verdicts."""
-    shapes = (CodeShape(carrier="weight", length=256, colluders=2),)
+    shapes = (CodeShape(carrier="weight", colluders=2),)
     with code_key("light"):
         home = Home.create(out, title="light", budget=Fraction(1, 100), carriers=shapes, places=2)
     write(out.parent / "offer.txt", f"{offer_text(home.offer)}\n")
@@ -119,7 +119,9 @@ def light(out: Path) -> None:
     enrolled(home, carol=TEST)
     with temporary() as folder:
         save_model(folder / "shared.safetensors", scales())
-        make_release(home, folder / "shared.safetensors", carriers=("weight",), name="r1")
+        make_release(
+            home, folder / "shared.safetensors", carriers=("weight",), name="r1", lengths={"weight": 256}
+        )
     copies = {each.station: open_model(each.path) for each in dispatch(home)}
     home.registry.add(RevocationRecord(station="bravo", reason="it left"))
     write(out.parent / "heads" / "before.txt", f"{home.registry.head().to_text()}\n")
@@ -140,7 +142,7 @@ def light(out: Path) -> None:
         case = investigated(home, model_digest(suspect), reading, budget=Fraction(1, 1000))
         keep(out.parent, case, f"weight-{stem}")
     registry(out.parent / "registry", home)
-    RowCache.build(out.parent / "weight.rows", home.code("weight"), 3)
+    RowCache.build(out.parent / "weight.rows", OpenRelease.of(home, "r1").code("weight"), 3)
 
 
 def scales() -> dict[str, NDArray[np.float32]]:
@@ -170,14 +172,19 @@ def registry(out: Path, home: Home) -> None:
 def full(out: Path) -> None:
     """A release whose copies carry all three rows, a copy, and a case for each way to read it."""
     lengths = {"weight": 96, "feature": 48, "output": 96}
-    shapes = tuple(CodeShape(carrier=name, length=at, colluders=2) for name, at in lengths.items())
+    shapes = tuple(CodeShape(carrier=name, colluders=2) for name in lengths)
     with code_key("full"):
         home = Home.create(out, title="full", budget=Fraction(9, 10), carriers=shapes, places=4)
     enrolled(home, alpha=TEST, bravo=TEST, carol=TEST)
     with temporary() as folder:
         save_model(folder / "shared.safetensors", taught())
         make_release(
-            home, folder / "shared.safetensors", carriers=tuple(lengths), name="r1", pool=proxy_pool()
+            home,
+            folder / "shared.safetensors",
+            carriers=tuple(lengths),
+            name="r1",
+            pool=proxy_pool(),
+            lengths=lengths,
         )
     mark = {"passes": 40, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 1e-3}
     settings = CopySettings(
@@ -257,7 +264,7 @@ def proxy_pool() -> Pool:
 
 def paper(out: Path) -> None:
     """A case under the rule `paper`, whose suspect never was a file: its readout is a row under noise."""
-    shape = CodeShape(carrier="weight", length=256, colluders=2)
+    shape = CodeShape(carrier="weight", colluders=2)
     key = CodeKey.generate(entropy=seeded("released paper"))
     custody, log = Custody(key=key, shapes=(shape,)), Registry(MemoryStore())
     log.add(custody.setup(title="paper", budget=Fraction(1, 100), places=4, releases=1))
@@ -269,14 +276,18 @@ def paper(out: Path) -> None:
     layout = Layout(
         carrier="weight",
         profile="paper",
+        length=256,
         dimension=300,
         layers=(150, 150),
+        deviations=b"",
         reference=bytes(32),
         probes=bytes(32),
     )
     model = hashlib.sha256(b"a shared model").digest()
     log.add(ReleaseRecord(name="r1", number=0, root=log.ledger().root, model=model, layouts=(layout,)))
-    bits = unpack(custody.code("weight", log.ledger().claims).rows([2]), 256)[0].astype(np.float64)
+    bits = unpack(custody.code("weight", log.ledger().claims, length=256).rows([2]), 256)[0].astype(
+        np.float64
+    )
     values = 2 * bits - 1 + 0.3 * np.random.default_rng(1).standard_normal(256)
     case = trace(
         log,

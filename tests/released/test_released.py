@@ -363,7 +363,7 @@ def test_a_copy_carries_its_rows(tmp_path: Path) -> None:
 
     copy = open_model(home.copy_path("r1", "bravo"))
     for carrier in ("weight", "feature", "output"):
-        code = home.code(carrier)
+        code = OpenRelease.of(home, "r1").code(carrier)
         found = soft(OpenRelease.of(home, "r1").reader(carrier).read(copy), code.biases)
         scores = found.scores_float(sums(code.rows(range(3)), found)) / np.sqrt(code.length)
         assert scores.argmax() == 1
@@ -373,7 +373,7 @@ def test_a_copy_carries_its_rows(tmp_path: Path) -> None:
 def test_the_cache_of_rows(home: Home) -> None:
     from zktrace.codes.cache import RowCache
 
-    cache = RowCache.open(SAMPLES / "weight.rows", home.code("weight"))
+    cache = RowCache.open(SAMPLES / "weight.rows", OpenRelease.of(home, "r1").code("weight"))
     cache.check(range(3))
     assert cache.count == 3
 

@@ -11,7 +11,8 @@ from zktrace.errors import InputError
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.marking.settings import CopySettings
 from zktrace.models import open_model
-from zktrace.registry.custody import CodeShape
+from zktrace.readouts.reader import Reader
+from zktrace.readouts.scales import Arrays
 from zktrace.studies.disguise import perform
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import Ground, grounds
@@ -25,10 +26,10 @@ STUDENTS = Students(epochs=1, samples=96)
 
 @pytest.fixture
 def short_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "zktrace.registry.workspace.default_shape",
-        lambda carrier: CodeShape(carrier=carrier, length=LENGTHS[carrier], colluders=2),
-    )
+    def short(cls: type[Reader], name: str, shared: Arrays) -> int:
+        return LENGTHS[name]
+
+    monkeypatch.setattr(Reader, "default_length", classmethod(short))
 
 
 def tiny() -> Preset:
@@ -68,10 +69,11 @@ def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
     assert len(rest) == len(ATTACKERS) - 2
     assert [*perform(first, rows, students=STUDENTS, foreign=second)] == []
     for name, row in made.items():
-        assert set(row.outcome["columns"]) == {"weight", "feature", "output", "all"}
+        assert set(row.outcome["columns"]) == {"spread", "weight", "feature", "output", "all"}
         assert sum(each["framed"] for each in row.outcome["columns"].values()) == 0
         assert ("students" in row.trial) == ("stability" in row.outcome or "logits" in name or name in LATER)
         assert 0 < row.outcome["accuracy"] <= 1
+    assert made["none"].outcome["columns"]["spread"]["caught"] == 1
     assert made["none"].outcome["columns"]["weight"]["caught"] == 1
     assert made["rewrite"].outcome["columns"]["weight"]["look"] == "channels"
     assert made["rewrite"].outcome["columns"]["weight"]["caught"] == 1

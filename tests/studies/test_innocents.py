@@ -31,10 +31,9 @@ from zktrace.studies.rows import Row, Rows
 from zktrace.studies.tables import innocents_table
 from zktrace.tracing import Case
 
-LENGTH = 40
-LONG = 96
+LENGTH = 128  # all carriers can have it
 LOUD = 50.0  # marks beside which nothing else in a readout matters: directions are not seeded
-ALL = ("weight", "feature", "output")
+ALL = ("spread", "weight", "feature", "output")
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +119,7 @@ def test_every_carrier_is_read_by_the_tool_itself_and_leaks_are_found_on_it(
 ) -> None:
     leaks = ("nobody", "one copy", "one copy, reversed", "minority of three", "average of two, disguised")
     trial = small(shared, {"noised": noised}, carriers=(path,), leaks=leaks, keys=3)
-    trial = replace(trial, length=LONG, strength=LOUD, levels=(Fraction(1, 1000),))
+    trial = replace(trial, strength=LOUD, levels=(Fraction(1, 1000),))
     made = perform(trial, Rows(tmp_path / "rows.jsonl"), work=desks)
     found = {row.trial["leak"]: row.outcome for row in made}
     hidden = "average of two, disguised"
@@ -243,7 +242,7 @@ def test_a_tool_that_spends_more_than_the_budget_is_noticed(
 
 def test_only_stations_that_are_no_colluders_count(shared: Path, noised: Path, desks: Path) -> None:
     """Cases of one copy, counted with their true member, with another one, and with nobody."""
-    trial = small(shared, {"noised": noised}, keys=4, length=LONG, strength=LOUD)
+    trial = small(shared, {"noised": noised}, keys=4, strength=LOUD)
     desk, suspect = Desk(trial=trial, work=desks), open_model(noised)
     readings = desk.readings(suspect, ("weight",))
     level = Fraction(1, 1000)
@@ -277,7 +276,7 @@ def test_the_papers_profile_is_counted_too(shared: Path, noised: Path, desks: Pa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"carriers": (("other",),)}, "carriers are of weight, feature, output"),
+        ({"carriers": (("other",),)}, "carriers are of spread, weight, feature, output"),
         ({"carriers": (("output",),), "profile": "paper"}, "carriers are of weight, feature, each once"),
         ({"carriers": (("weight", "weight"),)}, "each once"),
         ({"keys": 0}, "at least 1"),

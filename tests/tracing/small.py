@@ -69,7 +69,7 @@ class Federation:
         return np.asarray((2 * bits - 1).mean(axis=0) + noise * rng.standard_normal(code.length))
 
     def code(self, carrier: str) -> Code:
-        return self.custody.code(carrier, self.registry.ledger().claims)
+        return self.custody.code(carrier, self.registry.ledger().claims, length=len(self.references[carrier]))
 
     def row(self, carrier: str, row: int) -> bytes:
         return self.code(carrier).rows([row]).tobytes()
@@ -139,7 +139,7 @@ def federation(
     proofs: bool = True,
 ) -> Federation:
     """A registry with everybody enrolled and one release; without `proofs` no request is worth anything."""
-    shapes = tuple(CodeShape(carrier=each, length=length, colluders=2) for each in carriers)
+    shapes = tuple(CodeShape(carrier=each, colluders=2) for each in carriers)
     custody = Custody(key=CodeKey.generate(entropy=seeded(seed)), shapes=shapes)
     registry = registry or Registry(MemoryStore(), clock=lambda: NOON)
     registry.add(custody.setup(title="test", budget=budget, places=stations + 1, releases=4))
@@ -169,8 +169,10 @@ def layout(carrier: str, profile: str, reference: Floats, *, layers: tuple[int, 
     return Layout(
         carrier=carrier,
         profile=profile,
+        length=len(reference),
         dimension=sum(layers) if weight else 32,
         layers=layers if weight else (),
+        deviations=b"",
         reference=readout_digest(reference) if profile == "informed" else bytes(32),
         probes=bytes(32) if weight else hashlib.sha256(b"probes").digest(),
     )

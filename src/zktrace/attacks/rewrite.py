@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 EPSILON: Final = 1e-5  # of this package's BatchNorm layers
 LARGEST_SPREAD: Final = 4.0
 LARGEST_STATE: Final = 1 << 26  # numbers; they are held in double precision
-_PARTS: Final = ("weight", "bias", "running_mean", "running_var")
+PARTS: Final = ("weight", "bias", "running_mean", "running_var")
 _BLOCK: Final = re.compile(r"layer([1-4])\.([0-9]{1,3})\.conv1\.weight")
 
 
@@ -49,12 +49,12 @@ def channel_sets(state: Arrays) -> tuple[Channels, ...]:
         counts[int(found.group(1)) - 1] += 1
     sets = tuple(_sets(counts, head="fc.weight" in state))
     for each in sets:
-        needed = [f"{bn}.{part}" for _, bn in each.writers for part in _PARTS]
+        needed = [f"{bn}.{part}" for _, bn in each.writers for part in PARTS]
         needed += [f"{conv}.weight" for conv, _ in each.writers] + list(each.readers)
         for name in needed:
             if name not in state:
                 raise InputError(f"the state lacks {name!r}: not a ResNet of basic blocks")
-        sizes = {len(state[f"{bn}.{part}"]) for _, bn in each.writers for part in _PARTS}
+        sizes = {len(state[f"{bn}.{part}"]) for _, bn in each.writers for part in PARTS}
         sizes |= {state[name].shape[1] for name in each.readers}
         if len(sizes) != 1:
             raise InputError(f"the channels of {each.writers[0][1]} have several sizes: {sorted(sizes)}")
@@ -145,7 +145,7 @@ class _Rewriting:
         yield from each.readers
         for conv, bn in each.writers:
             yield f"{conv}.weight"
-            yield from (f"{bn}.{part}" for part in _PARTS)
+            yield from (f"{bn}.{part}" for part in PARTS)
 
     def size(self, each: Channels) -> int:
         """How many channels there are."""
@@ -173,7 +173,7 @@ class _Rewriting:
     def reorder(self, each: Channels, order: NDArray[np.int64]) -> None:
         """Channel i becomes what channel order[i] was."""
         for conv, bn in each.writers:
-            for name in (f"{conv}.weight", *(f"{bn}.{part}" for part in _PARTS)):
+            for name in (f"{conv}.weight", *(f"{bn}.{part}" for part in PARTS)):
                 self._arrays[name] = self._arrays[name][order]
         for name in each.readers:
             self._arrays[name] = self._arrays[name][:, order]

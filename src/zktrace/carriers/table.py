@@ -34,6 +34,7 @@ class Alignment:
     name: str
     images: bool = False  # whether it is fitted on images of the release's proxy pool; else on the model
     unlike: bool = False  # whether it also maps a suspect that cannot be read as it is
+    like: bool = True  # whether it is for a suspect that can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,7 @@ _ENTRIES: Final = (
         length=2048,
         colluders=2,
         law="fair",
+        alignments=(Alignment(name="channels"),),
         trained=False,
         setting="strength",
         beside=True,
@@ -98,7 +100,7 @@ _ENTRIES: Final = (
         },
         length=512,
         colluders=2,
-        alignments=(Alignment(name="channels"),),
+        alignments=(Alignment(name="channels"), Alignment(name="folded", unlike=True, like=False)),
         trained=False,
         setting="share",
     ),

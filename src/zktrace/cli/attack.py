@@ -210,6 +210,14 @@ def permute(
     saved(out, done, "permute", [source], force=force, as_json=as_json)
 
 
+@app.command("fold")
+def fold(source: Source, out: Out, force: Force = False, as_json: Json = False) -> None:
+    """Write BatchNorm layers into the convolutions before them, as exporters do: outputs stay, scales go."""
+    from zktrace.attacks.fold import fold as fold_state
+
+    _save(out, fold_state(_open(source)), "fold", [source], force=force, as_json=as_json)
+
+
 @app.command("isometry")
 def isometry(source: Source, out: Out, seed: Seed = 0, force: Force = False, as_json: Json = False) -> None:
     """Rotate the features at random by a last layer: distances stay, coordinates do not."""

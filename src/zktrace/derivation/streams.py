@@ -6,7 +6,7 @@ The seed may be secret: the stream is one-way, unlike that of a general-purpose 
 from typing import Final
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
@@ -19,12 +19,25 @@ _KEY_BYTES: Final = 32
 _WORD: Final = 1 << 64
 
 
+def _encryptor(key: bytes, block: int) -> CipherContext:
+    return Cipher(algorithms.AES256(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
+
+
 class Stream:
     """The stream of a seed for one use; what was drawn is not drawn again."""
 
     def __init__(self, use: str, seed: bytes, *parts: bytes) -> None:
-        key = Shake(f"zkt-stream-v1/{use}", seed, *parts).digest(_KEY_BYTES)
-        self._cipher = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+        self._key = Shake(f"zkt-stream-v1/{use}", seed, *parts).digest(_KEY_BYTES)
+        self._cipher = _encryptor(self._key, 0)
+
+    def at(self, word: int) -> "Stream":
+        """The same stream from its word number `word` on, an even number."""
+        if word < 0 or word % 2:
+            raise InputError(f"a stream is taken up at an even word, not at {word}")
+        other = object.__new__(Stream)
+        other._key = self._key
+        other._cipher = _encryptor(self._key, word // 2)
+        return other
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Uniform 64-bit integers."""

@@ -38,7 +38,7 @@ class CopyCheck:
         copy, found = open_model(path), {}
         for carrier in self.release.carriers:
             try:
-                values = self.release.reader(carrier).read(copy)
+                values = self.release.reader(carrier).glimpse(copy)
             except InputError as error:
                 found[carrier] = str(error)
                 continue

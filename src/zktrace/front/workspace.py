@@ -143,7 +143,8 @@ class Workspace(Home):
         chosen = self._usual(profile, pool) if carriers is None else tuple(carriers)
         given = Path(model) if isinstance(model, str | Path) else as_state(model)
         lengths = length if isinstance(length, Mapping) else dict.fromkeys(chosen, length)
-        said = {each: check_kind(value, int, "a length") for each, value in lengths.items() if value}
+        told = {each: value for each, value in lengths.items() if value is not None}
+        said = {each: check_kind(value, int, "a length") for each, value in told.items()}
         for each, value in said.items():
             if value < LEAST:
                 raise InputError(f"the {each} carrier: {value} positions, and a judge asks for {LEAST}")

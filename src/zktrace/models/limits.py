@@ -16,12 +16,16 @@ _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 class Limits:
     """Upper bounds on a model file. A claim beyond one of them raises `LimitExceeded`."""
 
-    max_file_bytes: int = 4 * _GIB
-    max_total_bytes: int = 8 * _GIB  # of all tensors together
+    max_file_bytes: int = 64 * _GIB  # of all files of a model together, which are mapped
+    max_loaded_bytes: int = 4 * _GIB  # of one file that is converted or checked as a whole: zip, ONNX
+    max_total_bytes: int = 64 * _GIB  # of all tensors together that are not made on demand, and of each
+    max_shards: int = 4_096  # files of one model
     max_tensors: int = 65_536
     max_dims: int = 8
     max_name_bytes: int = 512
-    max_header_bytes: int = 16 * _MIB  # safetensors header, zip directory, pickle of a checkpoint
+    max_header_bytes: int = 16 * _MIB  # safetensors header, index of shards, zip directory, pickle
+    max_metadata_bytes: int = 64 * _MIB  # header of a GGUF file: vocabularies, which are passed over
+    max_fields: int = 4_000_000  # of the messages of an ONNX file
     max_array_header_bytes: int = 4 * _KIB  # of one array in an npz
     max_members: int = 262_144  # of a zip archive
     max_pickle_steps: int = 4_000_000

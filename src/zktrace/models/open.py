@@ -1,15 +1,19 @@
 """A model file of any accepted kind, recognised by its content and read without executing any of it."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from zktrace.errors import Error, MalformedModel, Refused
-from zktrace.models import npz_file, torch_zip, zip_members
-from zktrace.models.limits import DEFAULT_LIMITS, Limits
+from zktrace.errors import Error, LimitExceeded, MalformedModel, Refused
+from zktrace.models import gguf_file, npz_file, torch_zip, zip_members
+from zktrace.models.gguf_file import read_gguf
+from zktrace.models.limits import DEFAULT_LIMITS, Limits, check_count, check_total
 from zktrace.models.npz_file import read_npz
+from zktrace.models.onnx_file import read_onnx, seems_onnx
 from zktrace.models.safetensors_file import map_file, open_safetensors
-from zktrace.models.state import ModelState
+from zktrace.models.shards import Shards, check_promised, check_shard, is_json, read_index, shards_of
+from zktrace.models.state import LazyTensor, ModelState, Tensor
 from zktrace.models.torch_file import open_torch
 from zktrace.primitives.files import open_regular
 from zktrace.primitives.text import one_line
@@ -28,52 +32,130 @@ _KNOWN = (
     (0, b"\xfd7zXZ\x00", "an xz file; unpack it first"),
     (0, b"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first"),
     (0, b"PK\x05\x06", "an empty zip archive"),
-    (0, b'{"', "JSON text: evidence of a case or a registry's export, where a model belongs"),
     (0, b"zkt-xlpn-", "a key of a station, where a model belongs"),
-    (0, b"GGUF", "a GGUF file; convert it to safetensors"),
     (4, b"TFL3", "a TensorFlow Lite file; export its weights with numpy.savez"),
     (257, b"ustar", "a tar archive; unpack it first"),
 )
-_ONNX_SECOND_FIELDS = b"\x12\x1a\x22\x2a\x32\x3a\x42"  # protobuf keys of ModelProto's fields 2 to 8
-_ACCEPTED = "give a safetensors file, an npz file (numpy.savez) or a torch.save of a state_dict"
+_ACCEPTED = (
+    "give a safetensors, GGUF or ONNX file, an npz file (numpy.savez), a torch.save of a state_dict, or the "
+    "index or the folder of shards"
+)
 
 
 def open_model(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> ModelState:
-    """The named tensors of a safetensors, npz or torch zip file.
+    """The named tensors of a model file, of the index of a model in shards, or of a folder with one model.
 
     Hostile files are expected: whatever the bytes are, this returns a state within `limits` or raises
-    `MalformedModel`, `LimitExceeded` or `Refused` with one printable line. The state of a safetensors or npz
-    file is a view of it: the file must not change while the state is in use.
+    `MalformedModel`, `LimitExceeded` or `Refused` with one printable line. The state is a view of mapped
+    files, which must not change while it is in use; what is quantised in a GGUF file is made on demand.
     """
     try:
         return _open(Path(path), limits)
     except Error as error:
-        prefix = f"{os.fspath(path)}: "
-        raise type(error)(one_line(prefix + str(error).removeprefix(prefix))) from error
+        raise _about(os.fspath(path), error) from error
+
+
+def _about(place: str, error: Error, *, name: str | None = None) -> Error:
+    """The same error, saying of which file it is: by its name, if the folder will be named as well."""
+    reason = str(error).removeprefix(f"{place}: ")
+    return type(error)(one_line(f"{name or place}: {reason}"))
 
 
 def _open(path: Path, limits: Limits) -> ModelState:
-    if os.path.isdir(path):
-        raise Refused("is a directory; name the model file inside it")
+    if not os.path.isdir(path):
+        return _open_file(path, limits)
+    found = shards_of(path, limits)
+    if len(found.files) > 1:
+        return _joined(path, found, limits)
+    only = check_shard(path, found.files[0])
     try:
-        descriptor = open_regular(path, limit=limits.max_file_bytes)
+        return _open_file(only, limits)
+    except Error as error:
+        raise _about(str(only), error, name=only.name) from error
+
+
+def _open_file(path: Path, limits: Limits) -> ModelState:
+    """A whole model, or the index of one."""
+    with _mapped(path, limits.max_file_bytes) as (descriptor, data):
+        if is_json(data):
+            return _joined(path.parent, read_index(data, limits), limits)
+        return _read(descriptor, data, path.parent, limits)
+
+
+def _joined(folder: Path, shards: Shards, limits: Limits) -> ModelState:
+    """The tensors of all shards together, within the limits of one model."""
+    tensors: list[Tensor] = []
+    left = limits.max_file_bytes
+    for file in shards.files:
+        try:
+            with _mapped(check_shard(folder, file), left) as (descriptor, data):
+                state = _read(descriptor, data, folder, limits)
+                left -= len(data)
+            if shards.promised is not None:
+                check_promised(file, state.keys(), shards.promised[file])
+        except Error as error:
+            raise _about(str(folder / file), error, name=file) from error
+        tensors.extend(state.tensors())
+        check_count(len(tensors), limits)
+    check_total(sum(each.nbytes for each in tensors if not isinstance(each, LazyTensor)), limits)
+    return ModelState(tensors)
+
+
+@contextmanager
+def _mapped(path: Path, limit: int) -> Iterator[tuple[int, memoryview]]:
+    """A descriptor of a file, open meanwhile, and its bytes, which outlive it."""
+    try:
+        descriptor = open_regular(path, limit=limit)
     except ValueError as error:  # a NUL or a lone surrogate in it
         raise Refused("not a path that can exist") from error
     try:
         if os.fstat(descriptor).st_size == 0:
             raise MalformedModel("is empty")
-        return _read(descriptor, limits)
+        yield descriptor, map_file(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, limits: Limits) -> ModelState:
-    data = map_file(descriptor)
+def _read(descriptor: int, data: memoryview, folder: Path, limits: Limits) -> ModelState:
     if bytes(data[:4]) == zip_members.MAGIC:
+        _check_loaded(data, limits)
         return _read_zip(descriptor, data, limits)
-    if bytes(data[8:9]) == b"{":
+    if bytes(data[:4]) == gguf_file.MAGIC:
+        return read_gguf(data, limits)
+    if bytes(data[8:9]) == b"{" and not is_json(data):
         return open_safetensors(descriptor, data, limits)
+    if seems_onnx(data):
+        _check_loaded(data, limits)
+        return read_onnx(data, limits, _Beside(folder, limits))
     raise MalformedModel(_guess(data))
+
+
+def _check_loaded(data: memoryview, limits: Limits) -> None:
+    if len(data) > limits.max_loaded_bytes:
+        raise LimitExceeded(
+            f"{len(data)} bytes, the limit for a file of this kind is {limits.max_loaded_bytes}; "
+            "save it as safetensors"
+        )
+
+
+class _Beside:
+    """Files in the folder of a model that it refers to, each mapped once, within the limits of one model."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._folder = folder
+        self._left = limits.max_file_bytes
+        self._more = limits.max_shards
+        self._found: dict[str, memoryview] = {}
+
+    def __call__(self, file: str) -> memoryview:
+        if file not in self._found:
+            self._more -= 1
+            if self._more < 0:
+                raise LimitExceeded("the model is in more files than the limit allows")
+            with _mapped(check_shard(self._folder, file), self._left) as (_, data):
+                self._found[file] = data
+                self._left -= len(data)
+        return self._found[file]
 
 
 def _read_zip(descriptor: int, data: memoryview, limits: Limits) -> ModelState:
@@ -104,6 +186,4 @@ def _guess(data: memoryview) -> str:
     for at, magic, what in _KNOWN:
         if bytes(data[at : at + len(magic)]) == magic:
             return f"seems to be {what}"
-    if len(data) > 2 and data[0] == 0x08 and 0 < data[1] < 0x20 and data[2] in _ONNX_SECOND_FIELDS:
-        return "seems to be an ONNX file; export the weights of its initializers with numpy.savez"
     return f"not a model file that is known here; {_ACCEPTED}"

@@ -8,10 +8,10 @@ no hole, no overlap, nothing after the end.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import ALLOWED, BY_SAFETENSORS, Dtype
+from zktrace.models.json_objects import json_object
 from zktrace.models.limits import (
     METADATA,
     Limits,
@@ -25,7 +25,6 @@ from zktrace.primitives.text import shown
 
 LENGTH_BYTES = 8
 _ALIGNMENT = 8
-_COMMAS_A_TENSOR = 16  # an entry with 8 dimensions has 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ class Place:
 def parse_header(data: memoryview, limits: Limits) -> tuple[int, tuple[Place, ...]]:
     """Where the data begins in a whole file, and the place of every tensor in it."""
     begin = _data_begin(data, limits)
-    header = _loads(bytes(data[LENGTH_BYTES:begin]), limits)
+    header = json_object(bytes(data[LENGTH_BYTES:begin]), limits, what="the safetensors header")
     _check_metadata(header.pop(METADATA, {}))
     check_count(len(header), limits)
     places = sorted((_place(name, entry, limits) for name, entry in header.items()), key=_position)
@@ -60,31 +59,6 @@ def _data_begin(data: memoryview, limits: Limits) -> int:
     if size > len(data) - LENGTH_BYTES:
         raise MalformedModel(f"safetensors header of {size} bytes in a file of {len(data)}")
     return LENGTH_BYTES + size
-
-
-def _loads(header: bytes, limits: Limits) -> dict[str, Any]:
-    """The JSON object, no key of which may appear twice."""
-    if not header.startswith(b"{"):
-        raise MalformedModel("the safetensors header does not begin with '{'")
-    # Each value but the first stands behind a comma, so this bounds what the JSON parser can allocate.
-    if header.count(b",") > _COMMAS_A_TENSOR * limits.max_tensors:
-        raise LimitExceeded("the safetensors header has more entries than the limit on tensors allows")
-    try:
-        value = json.loads(header.decode(), object_pairs_hook=_object)
-    except (ValueError, RecursionError) as error:
-        raise MalformedModel("the safetensors header is not a JSON object") from error
-    if not isinstance(value, dict):
-        raise MalformedModel("the safetensors header is not a JSON object")
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise MalformedModel(f"the safetensors header has {shown(name)} twice")
-        found[name] = value
-    return found
 
 
 def _check_metadata(metadata: object) -> None:

@@ -63,7 +63,7 @@ def cap_resources(limits: Limits, *, file_bytes: int) -> None:
 
 def output_limit(limits: Limits) -> int:
     """The largest file that a child may write."""
-    return limits.max_total_bytes + limits.max_header_bytes
+    return min(limits.max_total_bytes, 2 * limits.max_loaded_bytes) + limits.max_header_bytes
 
 
 def _cap(kind: int, value: int) -> None:

@@ -11,14 +11,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from zktrace.errors import Error, LimitExceeded, MalformedModel, Refused
 from zktrace.models.limits import Limits
 from zktrace.models.safetensors_file import map_file, open_safetensors
 from zktrace.models.state import ModelState
-from zktrace.models.torch_child import EXIT_CODES, MAX_REASON, output_limit
+from zktrace.models.torch_child import EXIT_CODES, MAX_REASON
 from zktrace.primitives.text import one_line
 
 _ROOT = Path(__file__).parents[1]
@@ -45,8 +45,7 @@ def open_torch(descriptor: int, limits: Limits) -> ModelState:
             _convert(descriptor, converted.fileno(), limits)
             if os.fstat(converted.fileno()).st_size == 0:
                 raise MalformedModel("the child process wrote nothing")
-            generous = replace(limits, max_file_bytes=output_limit(limits))
-            return open_safetensors(converted.fileno(), map_file(converted.fileno()), generous)
+            return open_safetensors(converted.fileno(), map_file(converted.fileno()), limits)
     except OSError as error:
         raise Refused(f"cannot be converted ({(error.strerror or 'unknown reason').lower()})") from error
 

@@ -24,6 +24,7 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles, transform
+from zktrace.primitives.pipeline import in_order
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
 from zktrace.readouts.scales import Arrays
@@ -98,17 +99,21 @@ def check_length(length: int, arrays: Arrays) -> None:
         )
 
 
-def carrying(arrays: Arrays, length: int) -> tuple[Part, ...]:
-    """The tensors of a shared model that carry, in the order of their names: 16 blocks or more, finite."""
+def large(arrays: Arrays, length: int) -> dict[str, int]:
+    """Blocks of the tensors that have enough of them, the largest, in the order of their names."""
     check_length(length, arrays)
-    weights = sizes(arrays)
-    large = [(size // length, name) for name, size in weights.items() if size >= BLOCKS * length]
-    chosen = sorted(name for _, name in sorted(large, key=lambda each: (-each[0], each[1]))[:TENSORS])
+    found = [(size // length, name) for name, size in sizes(arrays).items() if size >= BLOCKS * length]
+    chosen = sorted(found, key=lambda each: (-each[0], each[1]))[:TENSORS]
+    return {name: blocks for blocks, name in sorted(chosen, key=lambda each: each[1])}
+
+
+def carrying(arrays: Arrays, length: int) -> tuple[Part, ...]:
+    """The tensors of a shared model that carry: large ones whose numbers are finite, and not all alike."""
     found = []
-    for name in chosen:
+    for name, blocks in large(arrays, length).items():
         deviation = deviation_of(arrays, name)
         if deviation > 0.0:
-            found.append(Part(name=name, blocks=weights[name] // length, deviation=deviation))
+            found.append(Part(name=name, blocks=blocks, deviation=deviation))
     if not found:
         raise InputError("no matrix of the model has finite weights that differ: nothing can carry a code")
     return tuple(found)
@@ -137,31 +142,46 @@ class Blocks:
     seed: bytes
     length: int  # n, a power of two
 
-    def signs(self, part: Part) -> Iterator[tuple[Singles, Singles]]:
-        """S and R of some blocks after the other, from the front of a tensor on, a row a block."""
-        outer, inner = (Stream(f"spread/{use}", self.seed, part.name.encode()) for use in ("outer", "inner"))
+    def pieces(self, part: Part) -> Iterator[tuple[int, int]]:
+        """From the front of a tensor to its last whole block: where some blocks begin, and how many."""
         step = max(1, CHUNK // self.length)
-        for first in range(0, part.blocks, step):
-            count = min(step, part.blocks - first)
-            yield self._drawn(outer, count), self._drawn(inner, count)
+        return ((first, min(step, part.blocks - first)) for first in range(0, part.blocks, step))
 
-    def _drawn(self, stream: Stream, count: int) -> Singles:
-        words = stream.words(count * self.length // 64).astype("<u8").view(np.uint8)
-        found: Singles = np.empty((len(words), 8), dtype=np.float32)
-        np.take(_SIGNS, words, axis=0, out=found, mode="clip")  # every byte is in range: nothing is clipped
+    def signs(self, part: Part, first: int, count: int) -> tuple[Singles, Singles]:
+        """S and R of some blocks, a row a block."""
+        outer, inner = (Stream(f"spread/{use}", self.seed, part.name.encode()) for use in ("outer", "inner"))
+        return self._drawn(outer, first, count), self._drawn(inner, first, count)
+
+    def _drawn(self, stream: Stream, first: int, count: int) -> Singles:
+        words = stream.at(first * self.length // 64).words(count * self.length // 64)
+        octets = words.astype("<u8").view(np.uint8)
+        found: Singles = np.empty((len(octets), 8), dtype=np.float32)
+        np.take(_SIGNS, octets, axis=0, out=found, mode="clip")  # every byte is in range: nothing is clipped
         return found.reshape(count, self.length)
 
     def moves(self, part: Part, values: Floats) -> Iterator[Singles]:
         """The move of a tensor by a value a position, in deviations, piece by piece up to its last block."""
         wanted = (values / math.sqrt(self.length)).astype(np.float32)
-        for outer, inner in self.signs(part):
-            moved = transform(np.multiply(inner, wanted, out=inner))
-            yield np.multiply(moved, outer, out=moved).reshape(-1)
+
+        def moved(piece: tuple[int, int]) -> Singles:
+            outer, inner = self.signs(part, *piece)
+            found = transform(np.multiply(inner, wanted, out=inner))
+            return np.multiply(found, outer, out=found).reshape(-1)
+
+        return in_order(moved, self.pieces(part))
 
     def readings(self, part: Part, differences: Callable[[int], Singles]) -> Floats:
         """phi of differences, in deviations, of which the next so many are asked for again and again."""
+
+        def seen(piece: tuple[int, int, Singles]) -> Floats:
+            first, count, given = piece
+            outer, inner = self.signs(part, first, count)
+            signed = np.multiply(outer, given.reshape(outer.shape), out=outer)
+            found: Floats = np.einsum("ij,ij->j", transform(signed), inner).astype(np.float64)
+            return found
+
+        given = ((first, count, differences(count * self.length)) for first, count in self.pieces(part))
         total = np.zeros(self.length)
-        for outer, inner in self.signs(part):
-            signed = np.multiply(outer, differences(outer.size).reshape(outer.shape), out=outer)
-            total += np.einsum("ij,ij->j", transform(signed), inner)
+        for found in in_order(seen, given):
+            total += found
         return total / (part.blocks * math.sqrt(self.length))

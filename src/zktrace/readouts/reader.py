@@ -115,6 +115,10 @@ class Reader(ABC):
         """The readout of a suspect."""
         return self.readout(self.project(arrays), self.reference)
 
+    def glimpse(self, arrays: Arrays) -> Floats:
+        """The readout of a copy that was just made: enough of it to tell whose it is."""
+        return self.read(arrays)
+
     def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
         """What a suspect says once an alignment with the shared model undid its disguise."""
         raise InputError(f"{self.terms.carrier}: there is no alignment {how}")

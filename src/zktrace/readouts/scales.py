@@ -35,10 +35,10 @@ def scale_names(names: Iterable[str]) -> list[str]:
     ]
     if len(scales) > MAX_LAYERS:
         raise LimitExceeded(f"{len(scales)} BatchNorm layers, at most {MAX_LAYERS} are read")
-    return sorted(scales, key=lambda name: (_natural(name), name))
+    return sorted(scales, key=lambda name: (natural(name), name))
 
 
-def _natural(name: str) -> list[tuple[int, int, str]]:
+def natural(name: str) -> list[tuple[int, int, str]]:
     """Sort key: digits as numbers (of any length, so by length first), everything else as text."""
     parts = re.split(r"([0-9]+)", name)  # text and digits in turn
     parts[1::2] = (digits.lstrip("0") for digits in parts[1::2])

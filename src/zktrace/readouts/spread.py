@@ -16,6 +16,7 @@ where g is the part of the weights that still say something. Both are found from
 No row and no key to one enters. Tensors that a suspect does not have are left out.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -25,8 +26,10 @@ from numpy.typing import NDArray
 
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
+from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles
-from zktrace.readouts.blocks import Blocks, Part, carrying, shape_of, sizes, usual
+from zktrace.primitives.loading import loaded
+from zktrace.readouts.blocks import Blocks, Part, carrying, large, shape_of, sizes, usual
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow, every
 from zktrace.readouts.reader import Reader, Survey, finite
@@ -35,10 +38,17 @@ from zktrace.readouts.scales import Arrays
 
 BEYOND: Final = 64.0  # deviations: a weight that moved further says nothing
 FLOOR: Final = 2.0**-8  # deviations: what a weight moved at least, as far as it counts for noise
+GLIMPSE: Final = 1 << 24  # weights after which a copy that was just made is known to carry its row
 SAMPLE: Final = 1 << 16  # weights of a tensor whose differences decide what is dropped
 PAYS: Final = 1.25  # times as much, or nothing is dropped
 _EDGE: Final = 0.125  # of a difference: where the density at it is counted
 _LIMITS: Final = np.array([2.0**power * (1 + part / 8) for power in range(-12, 6) for part in range(8)])
+Undo = Callable[[Arrays, Arrays, Sequence[str]], Arrays]  # a suspect, the shared model, names -> put back
+_UNDO: Final = {
+    "channels": "zktrace.readouts.realigning:realigned",
+    "folded": "zktrace.readouts.unfolding:unfolded",
+    "rotated": "zktrace.readouts.unrotating:unrotated",
+}
 _SINGLE_TOLERANCE: Final = 1e-5  # float32 sums in another order
 
 
@@ -121,20 +131,34 @@ class SpreadReader(Reader):
 
     def project(self, arrays: Arrays) -> Floats:
         """What a model says beyond the shared one, which says nothing."""
-        total, gain, seen, able = np.zeros(self.terms.length), 0.0, 0, sizes(arrays)
+        total, gain, seen = np.zeros(self.terms.length), 0.0, 0
         for part in self.parts:
-            if part.name not in able or shape_of(arrays, part.name) != shape_of(self.shared, part.name):
-                continue
-            found, values = self._part(part, arrays)
-            weight = found.weight(part.blocks)
-            total += weight * values
-            gain += weight * found.kept
-            seen += 1
+            given = _one(arrays, part.name)
+            if sizes(given) and shape_of(given, part.name) == shape_of(self.shared, part.name):
+                found, values = self._part(part, given)
+                weight = found.weight(part.blocks)
+                total += weight * values
+                gain += weight * found.kept
+                seen += 1
         if not seen:
             raise InputError(
                 "the model has none of the shared model's matrices, under their names and shapes"
             )
         return finite(total / gain) if gain else total
+
+    def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
+        """Disguised tensors are put back beside the shared model's, one at a time."""
+        undo: Undo = loaded(_UNDO[how])
+        return self.project(undo(suspect, shared, tuple(each.name for each in self.parts)))
+
+    def glimpse(self, arrays: Arrays) -> Floats:
+        """The readout of some of a copy's tensors: enough to tell whose it is, in a model of any size."""
+        some, weights = {}, 0
+        for part in sorted(self.parts, key=lambda each: (-each.blocks, each.name)):
+            if weights < GLIMPSE:
+                some[part.name] = arrays[part.name]
+                weights += part.blocks * self.terms.length
+        return self.read(some)
 
     def readout(self, projected: Floats, reference: Floats | None) -> Floats:
         """The same: the shared model is taken off weight by weight."""
@@ -156,6 +180,16 @@ class SpreadReader(Reader):
         return found, self.blocks.readings(part, differences)
 
 
+def _one(arrays: Arrays, name: str) -> Arrays:
+    """A suspect's tensor of a name by itself, made once; nothing if it has none that can be had."""
+    if isinstance(arrays, ModelState):
+        return ModelState([arrays.tensor(name)]) if name in arrays else {}
+    try:
+        return {name: arrays[name]} if name in arrays else {}
+    except InputError:  # a tensor that could not be put back
+        return {}
+
+
 def _differences(ours: NDArray[Any], theirs: NDArray[Any], deviation: float) -> Singles:
     with np.errstate(over="ignore", invalid="ignore"):
         wide = np.result_type(ours.dtype, theirs.dtype, np.float32)
@@ -168,15 +202,16 @@ def _differences(ours: NDArray[Any], theirs: NDArray[Any], deviation: float) -> 
 def recorded(
     shared: Arrays, length: int, layers: tuple[int, ...], deviations: tuple[float, ...]
 ) -> tuple[Part, ...]:
-    """The tensors of a shared model that carry, with the deviations on record; InputError if they differ."""
-    found = carrying(shared, length)
-    same = len(found) == len(layers) == len(deviations) and all(
-        part.blocks == blocks and abs(part.deviation - deviation) <= 1e-5 * deviation
-        for part, blocks, deviation in zip(found, layers, deviations, strict=True)
-    )
-    if not same:
+    """The tensors of a shared model that carry, with the deviations on record; InputError if they differ.
+
+    Deviations are measured again only if it must be found out which of the large tensors have one.
+    """
+    found = large(shared, length)
+    if len(found) != len(layers):
+        found = {each.name: each.blocks for each in carrying(shared, length)}
+    if tuple(found.values()) != layers or len(layers) != len(deviations):
         raise InputError("the shared model's matrices are not those on record")
     return tuple(
-        Part(name=part.name, blocks=part.blocks, deviation=deviation)
-        for part, deviation in zip(found, deviations, strict=True)
+        Part(name=name, blocks=blocks, deviation=deviation)
+        for (name, blocks), deviation in zip(found.items(), deviations, strict=True)
     )

@@ -18,6 +18,7 @@ from zktrace.readouts.reader import Reader, Survey, finite
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes
 from zktrace.readouts.suspects import check_layer_names, layer_names, plain
+from zktrace.readouts.unfolding import unfolded
 
 
 def weight_directions(seed: bytes, *, length: int, layers: tuple[int, ...]) -> Directions:
@@ -61,7 +62,9 @@ class WeightReader(Reader):
             return finite(self.directions.project(gamma))
 
     def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
-        """Permuted and rescaled channels are put back against the shared model."""
+        """`channels`: permuted and rescaled, they are put back. `folded`: BatchNorm layers are made again."""
+        if how == "folded":
+            return self.project(unfolded(suspect, shared, list(shared)))
         return self.project(align_scales(suspect, shared))
 
 

@@ -205,8 +205,11 @@ class OpenRelease:
             _ = self.pool
 
     def _possible(self, how: Alignment, *, read: bool) -> bool:
-        """A suspect that cannot be read as it is has other layers: few alignments map between such."""
-        return (read or how.unlike) and (not how.images or self.folder.has_pool)
+        """A suspect that cannot be read as it is has other layers: few alignments map between such.
+
+        One that can has no layers to be given back.
+        """
+        return (how.like if read else how.unlike) and (not how.images or self.folder.has_pool)
 
     def _aligned(self, suspect: Arrays, name: str, how: str) -> Callable[[], Readout]:
         def read() -> Readout:

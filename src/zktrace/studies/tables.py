@@ -121,7 +121,6 @@ _ATTACKERS = {
     "labels": ("no teacher: true labels", "-"),
     "foreign": ("copy of another federation", "-"),
 }
-_COLUMNS = (*NAMES, "all")
 _PAPERS_PROFILE = "paper's profile, weight and feature together"
 _PAPERS_OWN = "the paper's own: feature, threshold alone, both data sets"
 
@@ -133,15 +132,15 @@ def disguise_table(rows: Iterable[Row]) -> str:
         if row.trial["study"] == "disguise":
             key = row.trial["dataset"], row.trial["attacker"], _taught(row.trial.get("students"))
             groups[key][row.trial["profile"]].append(row)
-    lines = []
+    lines, columns = [], _columns(row for ways in groups.values() for row in ways["informed"])
     for dataset, title in DATASETS.items():
         for attacker, (words, paper) in _ATTACKERS.items():
             ways = sorted(way for data, who, way in groups if (data, who) == (dataset, attacker))
             for way in ways:
                 found = groups[dataset, attacker, way]
                 if found["informed"]:
-                    lines.append((title, words + way, *_disguise_cells(found), paper))
-    head = ("data", "attacker", *_COLUMNS, _PAPERS_PROFILE, "framed", "accuracy (copy)", _PAPERS_OWN)
+                    lines.append((title, words + way, *_disguise_cells(found, columns), paper))
+    head = ("data", "attacker", *columns, _PAPERS_PROFILE, "framed", "accuracy (copy)", _PAPERS_OWN)
     return markdown(head, lines)
 
 
@@ -153,8 +152,14 @@ def _taught(students: dict[str, Any] | None) -> str:
     return f", {students['epochs']} epochs{images}{', probes inside' if students['inside'] else ''}"
 
 
-def _disguise_cells(found: dict[str, list[Row]]) -> list[str]:
-    cells = [_named(found["informed"], column) for column in _COLUMNS] + [_named(found["paper"], "all")]
+def _columns(rows: Iterable[Row]) -> tuple[str, ...]:
+    """What was read in some of these rows: carriers in the order of their table, and all together."""
+    known = {column for row in rows for column in row.outcome["columns"]}
+    return (*(name for name in NAMES if name in known), "all")
+
+
+def _disguise_cells(found: dict[str, list[Row]], columns: tuple[str, ...]) -> list[str]:
+    cells = [_named(found["informed"], column) for column in columns] + [_named(found["paper"], "all")]
     every = [column for rows in found.values() for row in rows for column in row.outcome["columns"].values()]
     accuracy, copy = (100 * _mean(found["informed"], name) for name in ("accuracy", "copy_accuracy"))
     return [*cells, str(sum(column["framed"] > 0 for column in every)), f"{accuracy:.1f} % ({copy:.1f} %)"]
@@ -162,9 +167,9 @@ def _disguise_cells(found: dict[str, list[Row]]) -> list[str]:
 
 def _named(rows: list[Row], column: str) -> str:
     """Runs that named somebody, and the guilty's score of the decisive look in the weakest run."""
-    if not rows:
+    found = [row.outcome["columns"][column] for row in rows if column in row.outcome["columns"]]
+    if not found:
         return "-"
-    found = [row.outcome["columns"][column] for row in rows]
     count = f"{sum(bool(each['named']) and not each['framed'] for each in found)}/{len(found)}"
     scores = [_sigma(each) for each in found]
     known = [each for each in scores if each is not None]

@@ -1,0 +1,48 @@
+"""Results come in the order of their pieces, whatever takes how long, and errors come through."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zktrace.primitives.pipeline import THREADS, in_order
+
+
+@given(st.lists(st.integers(0, 3), max_size=12))
+@settings(max_examples=30, deadline=None)
+def test_results_are_in_order(delays: list[int]) -> None:
+    def work(piece: tuple[int, int]) -> int:
+        time.sleep(piece[1] / 1000)
+        return piece[0]
+
+    assert list(in_order(work, enumerate(delays))) == list(range(len(delays)))
+
+
+def test_no_more_pieces_are_asked_for_than_are_under_way() -> None:
+    asked, given_back = 0, 0
+
+    def pieces() -> Iterator[int]:
+        nonlocal asked
+        for each in range(20):
+            asked += 1
+            assert asked - given_back <= THREADS + 2
+            yield each
+
+    for _ in in_order(lambda each: each, pieces()):
+        given_back += 1
+    assert asked == given_back == 20
+
+
+def test_an_error_in_a_piece_is_raised() -> None:
+    def work(piece: int) -> int:
+        return 1 // (3 - piece)
+
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(work, range(6)))
+
+
+def test_pieces_are_worked_on_elsewhere() -> None:
+    assert threading.get_ident() not in set(in_order(lambda _piece: threading.get_ident(), range(4)))
