@@ -13,7 +13,7 @@ from zktrace.studies import models
 from zktrace.studies.changes import FORMATS, NOISE, as_state, noise, single
 from zktrace.studies.models import ModelsTrial, perform
 from zktrace.studies.rows import Rows
-from zktrace.studies.tables import models_table
+from zktrace.studies.tables import models_table, remains_table
 from zktrace.studies.zoo.digits import arrays_of, fitted
 from zktrace.studies.zoo.table import network_of
 
@@ -76,6 +76,7 @@ def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.
     table = models_table(rows.read())
     assert table.count("\n") == 2
     assert f"| 0/{len(cases)} |" in table
+    assert remains_table(rows.read()).count(" % |") == 1 + len(leaks)
     assert open_model(files[0]).keys() == {
         *(f"coefs_.{layer}" for layer in range(3)),
         *(f"intercepts_.{layer}" for layer in range(3)),

@@ -51,12 +51,41 @@ def models_table(rows: Iterable[Row]) -> str:
                     _framed(leaks[name]),
                 )
             )
-    head = ("network", "weights", "code", "measure", "cost of a copy", *_LEAKS.values(), "framed")
+    head = (
+        "network",
+        "weights",
+        "code",
+        "accuracy or perplexity",
+        "cost of a copy",
+        *_LEAKS.values(),
+        "framed",
+    )
     return markdown(head, lines)
 
 
+def remains_table(rows: Iterable[Row]) -> str:
+    """By network: what the shared model measures, and what is left after each change of a copy; means."""
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    measures = {}
+    for row in rows:
+        if row.trial["study"] == "models" and row.trial["part"] == "cost":
+            measures[row.trial["network"]] = row.outcome["measure"]
+        elif row.trial["study"] == "models" and row.trial["part"] == "leak":
+            found[row.trial["network"]][row.trial["suspect"]].append(row)
+    lines = []
+    for name in (each for each in NETWORKS if each in measures and found[each]):
+        shared = mean(row.outcome["measured_shared"] for each in found[name].values() for row in each)
+        left = [found[name][kind] for kind in _LEAKS]
+        cells = [
+            _measured(measures[name], mean(row.outcome["measured"] for row in each)) if each else "-"
+            for each in left
+        ]
+        lines.append((NETWORKS[name], _measured(measures[name], shared), *cells))
+    return markdown(("network", "shared model", *_LEAKS.values()), lines)
+
+
 def _measured(measure: str, value: float) -> str:
-    return f"{100 * value:.1f} %" if measure == "accuracy" else f"perplexity {value:.2f}"
+    return f"{100 * value:.1f} %" if measure == "accuracy" else f"{value:.2f}"
 
 
 def _cost(rows: list[Row]) -> str:

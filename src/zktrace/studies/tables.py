@@ -9,7 +9,7 @@ from typing import Any
 from zktrace.carriers import NAMES
 from zktrace.errors import InputError, Refused
 from zktrace.studies.markdown import markdown
-from zktrace.studies.model_tables import coalitions_table, crowds_table, models_table
+from zktrace.studies.model_tables import coalitions_table, crowds_table, models_table, remains_table
 from zktrace.studies.rows import Row, Rows
 
 DATASETS = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10"}
@@ -289,7 +289,7 @@ def rows_of(file: Rows, kind: str) -> list[Row]:
     return rows
 
 
-_STUDY_OF = {"stability": "disguise", "crowds": "coalitions"}
+_STUDY_OF = {"stability": "disguise", "crowds": "coalitions", "remains": "models"}
 TABLES = {
     "federation": federation_table,
     "tracing": tracing_table,
@@ -297,6 +297,7 @@ TABLES = {
     "stability": stability_table,
     "innocents": innocents_table,
     "models": models_table,
+    "remains": remains_table,
     "coalitions": coalitions_table,
     "crowds": crowds_table,
 }
