@@ -81,7 +81,7 @@ def perform(
     `others` are of the same network under other keys: a copy of theirs is nobody's here.
     """
     report = progress or (lambda _what, _done, _of: None)
-    done, facts, bench = rows.done(), trial.facts(), Bench(trial=trial)
+    done, facts, bench = rows.done(), trial.facts(), ModelBench(trial=trial)
     wanted = facts | {"part": "cost"}
     if trial_id(wanted) not in done:
         yield rows.add(wanted, bench.cost())
@@ -94,7 +94,7 @@ def perform(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class ModelBench:
     """One network under one set of keys."""
 
     trial: ModelsTrial
@@ -186,7 +186,7 @@ class Bench:
         if foreign is not None:
             yield "stranger", "trained apart", lambda: open_model(foreign)
         for other in others[:1]:
-            yield "stranger", "copy under other keys", lambda other=other: Bench(trial=other).leaked  # type: ignore[misc]
+            yield "stranger", "copy under other keys", lambda other=other: ModelBench(trial=other).leaked  # type: ignore[misc]
 
     def _finetuned(self, model: ModelState) -> ModelState:
         trial = self.trial
