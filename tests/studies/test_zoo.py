@@ -25,8 +25,8 @@ from zktrace.studies.zoo.tasks import SYMBOLS, EpisodeTask, SampleTask, TextTask
 from zktrace.studies.zoo.training import (
     RANK,
     Further,
-    Lesson,
-    LessonReport,
+    Curriculum,
+    CurriculumReport,
     adapted,
     finetuned,
     measured,
@@ -129,10 +129,10 @@ def test_text_is_measured_by_its_perplexity() -> None:
 
 
 def test_a_seed_has_one_outcome_also_after_an_interruption(tmp_path: Path) -> None:
-    lesson, task = Lesson(epochs=2, steps=2, batch=4), tiny()
+    lesson, task = Curriculum(epochs=2, steps=2, batch=4), tiny()
     whole = trained(small, task, lesson, seed=3)
 
-    def stop(report: LessonReport) -> None:
+    def stop(report: CurriculumReport) -> None:
         if report.epoch == 1:
             raise InterruptedError
 
@@ -147,7 +147,7 @@ def test_a_seed_has_one_outcome_also_after_an_interruption(tmp_path: Path) -> No
 
 
 def test_a_file_is_made_once(tmp_path: Path) -> None:
-    each = replace(network_of("cnn"), build=small, lesson=Lesson(epochs=1, steps=1, batch=4))
+    each = replace(network_of("cnn"), build=small, lesson=Curriculum(epochs=1, steps=1, batch=4))
     path = each.kept(tmp_path, tiny())
     before = path.stat().st_mtime_ns
     assert each.kept(tmp_path, tiny()) == path
@@ -157,7 +157,7 @@ def test_a_file_is_made_once(tmp_path: Path) -> None:
 
 
 def start() -> State:
-    return trained(small, tiny(), Lesson(epochs=1, steps=1, batch=4), seed=3)
+    return trained(small, tiny(), Curriculum(epochs=1, steps=1, batch=4), seed=3)
 
 
 def test_fine_tuning_moves_every_weight_and_lora_matrices_by_a_low_rank() -> None:

@@ -31,7 +31,7 @@ from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.tracing import BUDGET, RELEASE, station
 from zktrace.studies.zoo.rewrites import REWRITES
 from zktrace.studies.zoo.table import ZooNetwork
-from zktrace.studies.zoo.tasks import Task
+from zktrace.studies.zoo.tasks import ZooTask
 from zktrace.tracing import Case, trace
 
 STATIONS: Final = 10
@@ -49,7 +49,7 @@ class ModelsTrial:
     """A trained network, its data, and the keys it is protected with."""
 
     network: ZooNetwork
-    task: Task
+    task: ZooTask
     model: Path
     foreign: Path | None  # a network of the same kind that was trained apart
     seed: int  # of the stations' keys, the leaker, and what it draws

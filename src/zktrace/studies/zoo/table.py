@@ -15,8 +15,8 @@ from zktrace.learning.resnet import ResNet
 from zktrace.models import save_model
 from zktrace.studies.zoo.convolutions import GroupNormResNet, NextNet, PlainNet
 from zktrace.studies.zoo.digits import Perceptron, arrays_of, digits, fitted
-from zktrace.studies.zoo.tasks import SampleTask, Task, episodes, library_text, pictures
-from zktrace.studies.zoo.training import Further, Lesson, Told, adapted, finetuned, measured, trained
+from zktrace.studies.zoo.tasks import SampleTask, ZooTask, episodes, library_text, pictures
+from zktrace.studies.zoo.training import Further, Curriculum, Told, adapted, finetuned, measured, trained
 from zktrace.studies.zoo.transformers import LanguageModel, VisionTransformer
 
 SEED: Final = 42  # of trained networks, unless another is asked for
@@ -29,11 +29,11 @@ class ZooNetwork:
 
     name: str
     build: Callable[[], nn.Module]
-    lesson: Lesson
+    lesson: Curriculum
     further: float  # rate of further training
     data: str  # what it learns: images, episodes, text or digits
 
-    def task(self, cifar10: Path | None) -> Task:
+    def task(self, cifar10: Path | None) -> ZooTask:
         """What it learns."""
         if self.data in _TASKS:
             return _TASKS[self.data]()
@@ -42,7 +42,7 @@ class ZooNetwork:
         return _PICTURES[self.data](cifar10)
 
     def train(
-        self, task: Task, *, seed: int = SEED, checkpoint: Path | None = None, progress: Told | None = None
+        self, task: ZooTask, *, seed: int = SEED, checkpoint: Path | None = None, progress: Told | None = None
     ) -> State:
         """A new one; of another seed than the zoo's after a third of the lesson: it is nobody's."""
         if not self.lesson.epochs:
@@ -55,7 +55,7 @@ class ZooNetwork:
             return arrays_of(fitted(task, seed=seed, epochs=lesson.epochs))
         return trained(self.build, task, lesson, seed=seed, checkpoint=checkpoint, progress=progress)
 
-    def kept(self, folder: Path, task: Task, *, seed: int = SEED, progress: Told | None = None) -> Path:
+    def kept(self, folder: Path, task: ZooTask, *, seed: int = SEED, progress: Told | None = None) -> Path:
         """Its file, which is made if it is missing."""
         path = folder / f"{self.name}{'' if seed == SEED else f'-{seed}'}.safetensors"
         if not path.exists():
@@ -65,16 +65,16 @@ class ZooNetwork:
             checkpoint.unlink(missing_ok=True)
         return path
 
-    def measured(self, state: Arrays, task: Task, *, part: int = 1) -> float:
+    def measured(self, state: Arrays, task: ZooTask, *, part: int = 1) -> float:
         """On held-out data, or one in `part` of it."""
         return measured(self.build(), state, task, part=part)
 
-    def finetuned(self, state: Arrays, task: Task, *, seed: int, steps: int = STEPS) -> State:
+    def finetuned(self, state: Arrays, task: ZooTask, *, seed: int, steps: int = STEPS) -> State:
         """All weights trained further."""
         how = Further(steps=steps, rate=self.further, batch=self.lesson.batch, seed=seed)
         return finetuned(self.build(), state, task, how)
 
-    def adapted(self, state: Arrays, task: Task, *, seed: int, steps: int = STEPS) -> State:
+    def adapted(self, state: Arrays, task: ZooTask, *, seed: int, steps: int = STEPS) -> State:
         """By LoRA, merged."""
         how = Further(steps=steps, rate=10 * self.further, batch=self.lesson.batch, seed=seed)
         return adapted(self.build(), state, task, how)
@@ -86,54 +86,54 @@ def _desk() -> nn.Module:
 
 
 _ENTRIES: Final = (
-    ZooNetwork(name="resnet", build=_desk, lesson=Lesson(epochs=0), further=1e-4, data="episodes"),
+    ZooNetwork(name="resnet", build=_desk, lesson=Curriculum(epochs=0), further=1e-4, data="episodes"),
     ZooNetwork(
         name="cnn",
         build=PlainNet,
-        lesson=Lesson(epochs=9),
+        lesson=Curriculum(epochs=9),
         further=1e-4,
         data="images",
     ),
     ZooNetwork(
         name="groupnorm",
         build=GroupNormResNet,
-        lesson=Lesson(epochs=6, rate=2e-3),
+        lesson=Curriculum(epochs=6, rate=2e-3),
         further=1e-4,
         data="images",
     ),
     ZooNetwork(
         name="vit",
         build=VisionTransformer,
-        lesson=Lesson(epochs=9),
+        lesson=Curriculum(epochs=9),
         further=1e-4,
         data="images",
     ),
     ZooNetwork(
         name="convnext",
         build=NextNet,
-        lesson=Lesson(epochs=6, rate=2e-3),
+        lesson=Curriculum(epochs=6, rate=2e-3),
         further=1e-4,
         data="images",
     ),
     ZooNetwork(
         name="language",
         build=LanguageModel,
-        lesson=Lesson(epochs=12, steps=100, batch=16, rate=3e-3),
+        lesson=Curriculum(epochs=12, steps=100, batch=16, rate=3e-3),
         further=1e-4,
         data="text",
     ),
     ZooNetwork(
         name="mlp",
         build=Perceptron,
-        lesson=Lesson(epochs=100),
+        lesson=Curriculum(epochs=100),
         further=1e-3,
         data="digits",
     ),
 )
 ZOO: Final = {each.name: each for each in _ENTRIES}
 
-_PICTURES: Final[dict[str, Callable[[Path], Task]]] = {"images": cache(pictures), "episodes": cache(episodes)}
-_TASKS: Final[dict[str, Callable[[], Task]]] = {"text": cache(library_text), "digits": cache(digits)}
+_PICTURES: Final[dict[str, Callable[[Path], ZooTask]]] = {"images": cache(pictures), "episodes": cache(episodes)}
+_TASKS: Final[dict[str, Callable[[], ZooTask]]] = {"text": cache(library_text), "digits": cache(digits)}
 
 
 def network_of(name: str) -> ZooNetwork:

@@ -31,7 +31,7 @@ _SHAPE: Final = EpisodeShape()
 _TESTED: Final = 500  # samples at a time
 
 
-class Task(Protocol):
+class ZooTask(Protocol):
     """Of one kind of network."""
 
     @property

@@ -17,14 +17,14 @@ from zktrace.learning.keeping import Keeping
 from zktrace.learning.loop import Course, Epoch, Trained, train
 from zktrace.learning.states import load_state, state_of
 from zktrace.learning.threads import single_threaded
-from zktrace.studies.zoo.tasks import Batch, Task
+from zktrace.studies.zoo.tasks import Batch, ZooTask
 
 RANK: Final = 8  # of an update by LoRA
 _WARM: Final = 50  # steps in which the rate rises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Curriculum:
     """How long, how fast, how many samples a step."""
 
     epochs: int  # 0: it is trained elsewhere
@@ -38,20 +38,20 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LessonReport:
+class CurriculumReport:
     """What is told of an epoch."""
 
     epoch: int
     loss: float
 
 
-Told = Callable[[LessonReport], None]
+Told = Callable[[CurriculumReport], None]
 
 
 def trained(
     build: Callable[[], nn.Module],
-    task: Task,
-    lesson: Lesson,
+    task: ZooTask,
+    lesson: Curriculum,
     *,
     seed: int,
     checkpoint: Path | None = None,
@@ -68,7 +68,7 @@ def trained(
             facts={"seed": seed, "rate": lesson.rate, "batch": lesson.batch, "steps": lesson.steps},
             modules={"model": module},
             rng=rng,
-            report=LessonReport,
+            report=CurriculumReport,
         )
         course = Course(
             optimizer=Adam(module.parameters(), lr=lesson.rate),
@@ -96,7 +96,7 @@ class Further:
         self,
         parameters: list[nn.Parameter],
         loss: Callable[[Batch], Tensor],
-        task: Task,
+        task: ZooTask,
         rng: np.random.Generator,
     ) -> None:
         """Train these parameters."""
@@ -112,7 +112,7 @@ class Further:
         train(course)
 
 
-def finetuned(module: nn.Module, state: Arrays, task: Task, how: Further) -> State:
+def finetuned(module: nn.Module, state: Arrays, task: ZooTask, how: Further) -> State:
     """All weights trained further."""
     with single_threaded():
         load_state(module, state)
@@ -121,7 +121,7 @@ def finetuned(module: nn.Module, state: Arrays, task: Task, how: Further) -> Sta
         return state_of(module)
 
 
-def adapted(module: nn.Module, state: Arrays, task: Task, how: Further) -> State:
+def adapted(module: nn.Module, state: Arrays, task: ZooTask, how: Further) -> State:
     """An update of low rank beside every matrix, trained alone, then merged into the weights (LoRA)."""
     with single_threaded():
         load_state(module, state)
@@ -142,18 +142,18 @@ def adapted(module: nn.Module, state: Arrays, task: Task, how: Further) -> State
         return state_of(module) | {name: each.detach().numpy().copy() for name, each in merged().items()}
 
 
-def measured(module: nn.Module, state: Arrays, task: Task, *, part: int = 1) -> float:
+def measured(module: nn.Module, state: Arrays, task: ZooTask, *, part: int = 1) -> float:
     """What a task says of a network with these weights, asked of one in `part` of its held-out data."""
     with single_threaded():
         load_state(module, state)
         return task.measured(module.eval(), part=part)
 
 
-def _told(epoch: Epoch) -> LessonReport:
-    return LessonReport(epoch=epoch.number, loss=epoch.loss)
+def _told(epoch: Epoch) -> CurriculumReport:
+    return CurriculumReport(epoch=epoch.number, loss=epoch.loss)
 
 
-def _batches(task: Task, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+def _batches(task: ZooTask, size: int, rng: np.random.Generator) -> Iterator[Batch]:
     while True:
         yield task.batch(size, rng)
 
