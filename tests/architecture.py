@@ -218,7 +218,7 @@ class House:
         kinds = ("weight", "bias", "running_mean", "running_var")
         shared = self.folder / "shared.safetensors"
         save_file({f"{name}.{kind}": abs(scale) for name, scale in layers.items() for kind in kinds}, shared)
-        self.run("release", shared, "--workspace", self.operator)
+        self.run("release", shared, "--carrier", "weight", "--workspace", self.operator)
         self.run("dispatch", "--all", "--workspace", self.operator, "--out", self.folder / "copies")
 
     def trace(self, name: str) -> list[str]:

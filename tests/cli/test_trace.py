@@ -342,9 +342,8 @@ def test_printed_commands_hold_hostile_names(here: Path, capsys: pytest.CaptureF
     assert [line for line in lines if line.startswith("CERTIFIED")] == lines[:1]
     (command,) = (line.removeprefix("check it: ") for line in lines if line.startswith("check it: "))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, env={"PATH": path}
-    )
+    tested = {"PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=tested)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "values of the suspect read again" in ran.stdout
     assert not Path("owned").exists()

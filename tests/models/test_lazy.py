@@ -146,6 +146,19 @@ def test_a_lazy_tensor_keeps_the_rules_of_tensors() -> None:
             LazyTensor(**{"name": "w", "dtype": "uint8", "shape": (1,), "make": list} | wrong)
 
 
+@settings(deadline=None)
+@given(chosen=st.lists(st.integers(0, 23), max_size=30))
+def test_elements_are_picked_by_their_places(chosen: list[int]) -> None:
+    places = np.array(chosen, dtype=np.int64)
+    bits = memoryview(np.arange(0x3F80, 0x3F80 + 24, dtype="<u2").tobytes())
+    narrow = Tensor(name="n", dtype="bfloat16", shape=(4, 6), data=bits)
+    for tensor in (narrow, Tensor.from_array("w", EXAMPLE["conv.weight"])):
+        expected = tensor.array().ravel()[places]
+        for each in (tensor, lazy(tensor)):
+            assert np.array_equal(each.at(places), expected)
+            assert each.at(places).dtype == expected.dtype or not chosen
+
+
 def test_showing_a_lazy_tensor_makes_nothing() -> None:
     def never() -> list[bytes]:
         raise AssertionError("made")

@@ -17,7 +17,7 @@ def test_thirty_killed_investigations_leave_whole_logs(tmp_path: Path, seed: int
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(TESTS), *sys.path))},  # what is under test here
     )
     assert ran.returncode == 0, ran.stderr
     lines = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]

@@ -33,7 +33,8 @@ def init(
     carrier: Annotated[
         list[str] | None,
         typer.Option(
-            "--carrier", help="Where copies may carry their rows: weight, feature, output (default: all)."
+            "--carrier",
+            help="Where copies may carry their rows: spread, weight, feature, output (default: all).",
         ),
     ] = None,
     database: Annotated[

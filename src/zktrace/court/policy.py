@@ -3,7 +3,7 @@
 max_budget = 0.01                         # the largest false-accusation probability of one investigation
 max_total_budget = 0.5                    # of it and all investigations of the log before it together
 rules = ["certified", "paper"]
-carriers = ["weight", "feature", "output"]
+carriers = ["spread", "weight", "feature", "output"]
 min_length = 128                          # positions of a code that may accuse
 require_suspect = false                   # the suspect model must be given; scores are no model
 require_readout = false                   # its readout must have been made again by this judge

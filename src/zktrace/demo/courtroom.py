@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from zktrace.certificates.presence import largest_radius
@@ -18,23 +19,29 @@ PRESENCE: Final = 2.0**-20  # chance that a model without the mark passes for on
 _DISPUTE: Final = ("the model holds the codeword of this credential", "the speaker holds its secret key")
 
 
-def hearings(evidence: bytes, *, suspect: ModelState, other: ModelState, victim: str) -> Iterator[Outcome]:
+def hearings(
+    evidence: bytes, *, suspect: ModelState, shared: ModelState, other: ModelState, victim: str
+) -> Iterator[Outcome]:
     """Evidence as it was made, then changed in favour of the accused and against a victim."""
     head = Head.from_text(json.loads(evidence)["head"])
-    yield _hearing("honest evidence", evidence, head, suspect, upheld=True)
+    hearing = partial(_hearing, shared=shared)
+    yield hearing("honest evidence", evidence, head, suspect, upheld=True)
     for title, change in _FORGERIES.items():
         facts = json.loads(evidence)
         change(facts, victim)
-        yield _hearing(title, to_json(facts), head, suspect, upheld=False)
+        yield hearing(title, to_json(facts), head, suspect, upheld=False)
     foreign = Head(size=head.size, root=bytes(32))
-    yield _hearing("another log's head", evidence, foreign, suspect, upheld=False)
-    yield _hearing("another suspect", evidence, head, other, upheld=False)
+    yield hearing("another log's head", evidence, foreign, suspect, upheld=False)
+    yield hearing("another suspect", evidence, head, other, upheld=False)
 
 
-def _hearing(title: str, evidence: bytes, head: Head, suspect: ModelState, *, upheld: bool) -> Outcome:
+def _hearing(
+    title: str, evidence: bytes, head: Head, suspect: ModelState, *, shared: ModelState, upheld: bool
+) -> Outcome:
     failed: int | None = None
     try:
-        said = f"upheld, {', '.join(judge(evidence, head=head, suspect=suspect).named)}"
+        named = judge(evidence, head=head, suspect=suspect, shared=shared).named
+        said = f"upheld, {', '.join(named)}"
     except Error as error:
         said, failed = f"rejected, {error}", error.step if isinstance(error, EvidenceRejected) else 1
     return Outcome(

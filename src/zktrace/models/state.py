@@ -74,6 +74,12 @@ class Tensor:
         """The elements in order as flat arrays, one a piece: what `array()` holds, a little at a time."""
         return (_flat(self.dtype, piece) for piece in self.pieces())
 
+    def at(self, places: NDArray[np.int64]) -> Array:
+        """The elements at these places in C order, of which there are that many; nothing else is widened."""
+        dtype = BY_TAG[self.dtype]
+        chosen = np.frombuffer(self.data, dtype=f"<{dtype.numpy}{dtype.size}")[places]
+        return _flat(self.dtype, chosen.data)
+
 
 class LazyTensor(Tensor):
     """A tensor whose bytes are made when they are asked for, and kept by nobody.
@@ -118,6 +124,19 @@ class LazyTensor(Tensor):
             yield piece
         if left:
             raise self._misfit(f"{left} bytes too few")
+
+    def at(self, places: NDArray[np.int64]) -> Array:
+        """The elements at these places; all are made for that, a piece at a time."""
+        order = np.argsort(places, kind="stable")
+        ordered, start, found = places[order], 0, []
+        for run in self.runs():
+            first, last = np.searchsorted(ordered, (start, start + len(run)))
+            found.append(run[ordered[first:last] - start])
+            start += len(run)
+        chosen = np.concatenate(found) if found else np.empty(0)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return chosen[back]
 
     def _misfit(self, fault: str) -> MalformedModel:
         return MalformedModel(f"tensor {shown(self.name)}: {fault} made for {shown_shape(self.shape)}")
@@ -188,7 +207,7 @@ class ModelState(Mapping[str, Array]):
         return tuple(self._tensors.values())
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor, of which no array is made for that."""
+        """One tensor: its bytes, its exact element type."""
         return self._tensors[name]
 
     def shape(self, name: str) -> tuple[int, ...]:

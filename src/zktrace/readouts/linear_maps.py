@@ -56,16 +56,20 @@ def align_features(
 
 
 def _rotation(theirs: Floats, ours: Floats) -> Floats:
-    """Q orthogonal with |theirs Q - ours| least: U V^T of the singular vectors of theirs^T ours.
-
-    Directions in which the anchors say nothing are left where they are, as far as they can be.
-    """
+    """Q orthogonal with |theirs Q - ours| least."""
     if theirs.shape[1] != ours.shape[1]:
         raise InputError(
             f"features of {theirs.shape[1]} and {ours.shape[1]} numbers: "
             "a rotation needs equal widths, ridge does not"
         )
-    product = theirs.T @ ours
+    return nearest_rotation(theirs.T @ ours)
+
+
+def nearest_rotation(product: Floats) -> Floats:
+    """U V^T of the singular vectors of theirs^T ours; NaN if it has numbers that are not finite.
+
+    Directions in which the anchors say nothing are left where they are, as far as they can be.
+    """
     if not np.isfinite(product).all():
         return np.full(product.shape, np.nan)
     left, sizes, right = np.linalg.svd(product)

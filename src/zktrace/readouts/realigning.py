@@ -21,7 +21,8 @@ from zktrace.readouts.scales import Arrays
 from zktrace.readouts.tensor_places import Balanced, Places, find_places, in_order
 from zktrace.readouts.tensor_sizes import Sizes, fit_sizes
 
-LARGEST: Final = 1 << 25  # numbers of a tensor that is aligned; a larger one is taken as it is
+LARGEST: Final = 1 << 25  # numbers of a tensor that is aligned,
+_FEWEST: Final = 4  # and numbers a row and column: another one is taken as it is
 _EXPLAINED: Final = 0.25  # of the squares of a row: more left over, and other places are looked for
 
 
@@ -46,23 +47,27 @@ def align_tensor(suspect: NDArray[Any], shared: NDArray[Any]) -> Aligned:
     deviation = float(np.std(shared, dtype=np.float64))
     if not deviation > 0:
         raise InputError("all numbers of the shared tensor are the same: nothing is aligned with it")
-    if suspect.size > LARGEST:
-        return Aligned(array=suspect, residual=_distance(suspect, shared) / deviation, moved=False)
     given, wanted = (_taps(each) for each in (suspect, shared))
-    largest = float(np.abs(given).max())
-    if not 1e-60 < largest < 1e60:  # squares of it are no numbers
-        raise InputError(f"a tensor with numbers of up to {largest:.1e} is not aligned")
-    places, sizes = _best(Balanced.of(given), Balanced.of(wanted))
+    if suspect.size > LARGEST or suspect.size < _FEWEST * sum(given.shape[:2]):
+        return Aligned(array=suspect, residual=_distance(suspect, shared) / deviation, moved=False)
+    places, sizes = best_fit(given, wanted)
     moved = not (places.still and sizes.plain)
     array = sizes.apply(places.put(given)).reshape(shared.shape) if moved else suspect
     return Aligned(array=array, residual=_distance(array, shared) / deviation, moved=moved)
 
 
-def _best(theirs: Balanced, ours: Balanced) -> tuple[Places, Sizes]:
-    """Things are where they are if that explains every row and column, or more than other places do."""
-    still = in_order(ours.values.shape)
+def best_fit(given: NDArray[Any], wanted: NDArray[Any]) -> tuple[Places, Sizes]:
+    """Places and sizes of a suspect's tensor in three axes, (rows, columns, taps).
+
+    Things are where they are if that explains every row and column, or more than other places do.
+    """
+    largest = float(np.abs(given).max())
+    if largest > 0 and not 1e-60 < largest < 1e60:  # squares of it are no numbers
+        raise InputError(f"a tensor with numbers of up to {largest:.1e} is not aligned")
+    theirs, ours = Balanced.of(given), Balanced.of(wanted)
+    still = in_order(wanted.shape)
     sizes = fit_sizes(theirs, ours, still)
-    if _explained(sizes, ours):
+    if not largest or _explained(sizes, ours):
         return still, sizes
     places = find_places(theirs, ours)
     other = fit_sizes(theirs, ours, places)
@@ -72,7 +77,7 @@ def _best(theirs: Balanced, ours: Balanced) -> tuple[Places, Sizes]:
 def _explained(sizes: Sizes, ours: Balanced) -> bool:
     rows, columns = (ours.squares.sum(axis=axis, dtype=np.float64) for axis in (1, 0))
     worst = (sizes.left_rows - _EXPLAINED * rows).max(), (sizes.left_columns - _EXPLAINED * columns).max()
-    return max(worst) <= 0
+    return float(max(worst)) <= 0
 
 
 def _check(whose: str, array: NDArray[Any]) -> None:
