@@ -24,9 +24,9 @@ from zktrace.studies.zoo.table import ZOO, ZooNetwork, network_of, trainable
 from zktrace.studies.zoo.tasks import SYMBOLS, EpisodeTask, SampleTask, TextTask, encoded
 from zktrace.studies.zoo.training import (
     RANK,
-    Further,
     Curriculum,
     CurriculumReport,
+    Further,
     adapted,
     finetuned,
     measured,
@@ -187,16 +187,16 @@ def test_the_perceptron_is_what_scikit_learn_computes() -> None:
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_rewrite_keeps_what_a_network_computes_and_moves_its_weights(name: str) -> None:
     each = network_of(name)
-    module, inputs = each.build(), input_of(each)
+    module, inputs = each.build().eval(), input_of(each)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
     state = state_of(module)
     for rewrite in REWRITES[name].values():
-        other = each.build()
+        other = each.build().eval()
         made = rewrite(state, np.random.default_rng(4))
         load_state(other, single(made))
         with torch.inference_mode():
             np.testing.assert_allclose(other(inputs).numpy(), module(inputs).numpy(), atol=1e-4)
-        same = [tensor for tensor in state if np.allclose(made[tensor], state[tensor])]
-        assert all("intercepts" in tensor or "head.bias" in tensor for tensor in same)
+        moved = sum(state[tensor].size for tensor in state if not np.allclose(made[tensor], state[tensor]))
+        assert moved > 0.9 * sum(array.size for array in state.values())

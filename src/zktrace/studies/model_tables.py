@@ -27,6 +27,7 @@ _LEAKS: Final = {  # in the order of columns, and what stands above them
     "100 fine-tuning steps": "fine-tuned",
     "LoRA of rank 8, merged": "LoRA",
     "channels permuted and rescaled": "rewritten",
+    "stream rotated too": "rotated",
 }
 
 

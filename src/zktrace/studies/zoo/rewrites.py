@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.attacks.rewrite import permute, rescale
+from zktrace.attacks.transformers import LANGUAGE, VISION, Graph, permute_heads, rescale_heads, rotate_stream
 from zktrace.learning.arrays import Arrays, State
 
 Floats = NDArray[np.float64]
@@ -107,6 +109,11 @@ def group_norm_resnet(model: Arrays, rng: np.random.Generator) -> State:
     return found.state()
 
 
+def batch_norm_resnet(model: Arrays, rng: np.random.Generator) -> State:
+    """Every set of channels but the features, and what a BatchNorm layer leaves open by itself."""
+    return permute(rescale(model, rng, spread=SPREAD, norms=True), rng)
+
+
 def next_net(model: Arrays, rng: np.random.Generator) -> State:
     """Both streams and all hidden units reordered; what the blocks' own scales leave open rescaled."""
     found = _Rewritten(model, rng)
@@ -162,10 +169,24 @@ def _along(weights: Floats, factors: Floats, axis: int) -> Floats:
     return np.asarray(weights * factors.reshape([-1 if each == axis else 1 for each in range(weights.ndim)]))
 
 
+def transformer(graph: Graph, *, rotated: bool = False) -> Rewrite:
+    """Heads, numbers inside heads and hidden units; if it is asked for the stream as well."""
+
+    def rewrite(model: Arrays, rng: np.random.Generator) -> State:
+        made = rescale_heads(permute_heads(model, graph, rng), graph, rng, spread=SPREAD)
+        return rotate_stream(made, graph, rng) if rotated else made
+
+    return rewrite
+
+
 _NAME: Final = "channels permuted and rescaled"
+_ROTATED: Final = "stream rotated too"
 REWRITES: Final[Mapping[str, Mapping[str, Rewrite]]] = {  # by network
     "cnn": {_NAME: plain_net},
     "groupnorm": {_NAME: group_norm_resnet},
     "convnext": {_NAME: next_net},
     "mlp": {_NAME: perceptron},
+    "vit": {_NAME: transformer(VISION), _ROTATED: transformer(VISION, rotated=True)},
+    "language": {_NAME: transformer(LANGUAGE), _ROTATED: transformer(LANGUAGE, rotated=True)},
+    "resnet": {_NAME: batch_norm_resnet},
 }

@@ -16,7 +16,7 @@ from zktrace.models import save_model
 from zktrace.studies.zoo.convolutions import GroupNormResNet, NextNet, PlainNet
 from zktrace.studies.zoo.digits import Perceptron, arrays_of, digits, fitted
 from zktrace.studies.zoo.tasks import SampleTask, ZooTask, episodes, library_text, pictures
-from zktrace.studies.zoo.training import Further, Curriculum, Told, adapted, finetuned, measured, trained
+from zktrace.studies.zoo.training import Curriculum, Further, Told, adapted, finetuned, measured, trained
 from zktrace.studies.zoo.transformers import LanguageModel, VisionTransformer
 
 SEED: Final = 42  # of trained networks, unless another is asked for
@@ -132,7 +132,10 @@ _ENTRIES: Final = (
 )
 ZOO: Final = {each.name: each for each in _ENTRIES}
 
-_PICTURES: Final[dict[str, Callable[[Path], ZooTask]]] = {"images": cache(pictures), "episodes": cache(episodes)}
+_PICTURES: Final[dict[str, Callable[[Path], ZooTask]]] = {
+    "images": cache(pictures),
+    "episodes": cache(episodes),
+}
 _TASKS: Final[dict[str, Callable[[], ZooTask]]] = {"text": cache(library_text), "digits": cache(digits)}
 
 
