@@ -1,5 +1,6 @@
 """Coalitions of ten and averages in a crowd, at the study's smallest."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from zktrace.errors import InputError
+from zktrace.federation.spec import RunSpec, build_model
+from zktrace.learning.presets import load_preset
+from zktrace.learning.states import state_of
 from zktrace.models import save_model
 from zktrace.studies import coalitions
 from zktrace.studies.coalitions import AFTERWARDS, CoalitionsTrial, _average, _Ground, perform
@@ -48,11 +52,13 @@ def test_sizes_and_strategies_are_checked(tmp_path: Path) -> None:
         made(sizes=(10,))
     with pytest.raises(InputError, match=r"has 2\.\.999 members"):
         made(crowds=((1000, 64),))
+    with pytest.raises(InputError, match="whoever trains on needs data"):
+        made(tuned=1)
 
 
 def test_a_longer_study_is_said_to_take_longer(trial: CoalitionsTrial) -> None:
     whole = CoalitionsTrial(model=trial.model, dataset="cifar10", work=trial.work).seconds()
-    assert all(whole[part] > each > 0 for part, each in trial.seconds().items())
+    assert all(whole[part] > each > 0 for part, each in trial.seconds().items() if part != "fine-tuning")
 
 
 def test_an_average_is_the_mean_of_copies(trial: CoalitionsTrial) -> None:
@@ -77,3 +83,26 @@ def test_everybody_is_named_and_the_study_is_resumed(
     table = coalitions_table(rows.read())
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| mean", "| farthest"]
     assert "4 of 30 | 512 |" in crowds_table(rows.read())
+
+
+def test_means_are_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny ResNet and its run's data: the row says how it was done, and nobody innocent is named."""
+    monkeypatch.setattr(coalitions, "EPISODES", 2)
+    smoke = load_preset("smoke")
+    preset = replace(smoke, data=replace(smoke.data, samples=600), model=replace(smoke.model, width=8))
+    spec = RunSpec(preset=preset, seed=3, words=())
+    save_model(tmp_path / "model.safetensors", state_of(build_model(spec, 4)))
+    trial = CoalitionsTrial(
+        model=tmp_path / "model.safetensors",
+        dataset="gnss",
+        work=tmp_path / "work",
+        sizes=(2,),
+        strategies=(),
+        sampled=2,
+        crowds=(),
+        spec=spec,
+        tuned=1,
+    )
+    (row,) = perform(trial, Rows(tmp_path / "rows.jsonl"))
+    assert (row.trial["after"], row.outcome["coalitions"], row.outcome["framed"]) == ("fine-tuning", 1, 0)
+    assert list(perform(trial, Rows(tmp_path / "rows.jsonl"))) == []

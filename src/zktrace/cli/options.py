@@ -92,6 +92,19 @@ def run_spec(preset: str, cifar10: Path | None, seed: int) -> "RunSpec":
     return RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
 
 
+def study_spec(preset: str, dataset: str, seed: int, cifar10: Path | None) -> "RunSpec":
+    """The run of a study that a shared model comes from."""
+    from dataclasses import replace
+
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.studies.federation import FederationTrial
+
+    chosen = load_preset(preset)
+    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
+    return run.spec(cifar10=cifar10, cache=default_folder())
+
+
 def profile_option(text: str) -> "Profile":
     """A profile that is known."""
     from zktrace.carriers import PROFILES

@@ -1,7 +1,7 @@
 """`zktrace study`: experiments whose rows are saved, and go on where they stopped."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,13 +18,11 @@ from zktrace.cli.options import (
     budget_option,
     mark_settings,
     profile_option,
+    study_spec,
 )
 from zktrace.cli.output import emit
 from zktrace.cli.study_models import coalitions, models
 from zktrace.errors import InputError
-
-if TYPE_CHECKING:
-    from zktrace.federation.spec import RunSpec
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
@@ -108,7 +106,7 @@ def tracing(
 
     given = {"share": share, "episodes": episodes, "learning_rate": rate}
     trial = TracingTrial(
-        spec=_spec(preset, dataset, seed, cifar10),
+        spec=study_spec(preset, dataset, seed, cifar10),
         model=model,
         carriers=tuple(carrier),
         profile=profile_option(profile),
@@ -229,7 +227,7 @@ def innocents(
     from zktrace.studies.leaks import LEAKS
     from zktrace.studies.rows import Rows
 
-    spec = _spec(preset, dataset, seed, cifar10)
+    spec = study_spec(preset, dataset, seed, cifar10)
     trial = InnocentsTrial(
         dataset=dataset,
         reference=reference,
@@ -269,19 +267,6 @@ def table(
         raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
     text = TABLES[kind]([row for path in rows for row in rows_of(Rows(path), kind)])
     emit({"ok": True, "table": text}, as_json=as_json, text=text)
-
-
-def _spec(preset: str, dataset: str, seed: int, cifar10: Path | None) -> "RunSpec":
-    """The run that a shared model comes from."""
-    from dataclasses import replace
-
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
-    from zktrace.studies.federation import FederationTrial
-
-    chosen = load_preset(preset)
-    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
-    return run.spec(cifar10=cifar10, cache=default_folder())
 
 
 def _suspects(given: list[str]) -> dict[str, Path]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.options import Cifar10, Json, RowsFile, Seeds, WorkFolder
+from zktrace.cli.options import Cifar10, Json, RowsFile, RunPreset, Seeds, WorkFolder, study_spec
 from zktrace.cli.output import emit
 
 
@@ -63,6 +63,12 @@ def coalitions(
         list[str] | None, typer.Option("--strategy", help="Only these; repeat it. All by default.")
     ] = None,
     sampled: Annotated[int, typer.Option("--sampled", min=1, help="Coalitions of each size.")] = 20,
+    tuned: Annotated[
+        int, typer.Option("--tuned", min=0, help="So many coalitions of each size train their mean on.")
+    ] = 0,
+    preset: RunPreset = "desk",
+    run_seed: Annotated[int, typer.Option("--run-seed", min=0, help="Of that run.")] = 42,
+    cifar10: Cifar10 = None,
     crowds: Annotated[bool, typer.Option(help="Averages of 32, 64 and 128 among 1,000 too.")] = True,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say about how long it takes, and stop.")
@@ -84,6 +90,8 @@ def coalitions(
         strategies=tuple(strategy or STRATEGIES),
         sampled=sampled,
         crowds=CROWDS if crowds else (),
+        spec=study_spec(preset, dataset, run_seed, cifar10),
+        tuned=tuned,
     )
     if dry_run:
         seconds = trial.seconds()

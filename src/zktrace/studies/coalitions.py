@@ -1,9 +1,10 @@
 """Coalitions that put their copies together by every strategy, and crowds that average (docs/coalitions.md).
 
 Ten stations hold copies in the spread carrier. Of each size so many coalitions are drawn; each makes a
-suspect by each strategy, and that is read as it is, with noise, and in eight bits. In a crowd of a thousand,
-averages of many copies are read. Copies are written and suspects are read as by an operator. Rows of the code
-belong to nobody: enrolment is no part of the statistics, and nothing is put on record.
+suspect by each strategy, and that is read as it is, with noise, and in eight bits; some means are trained on.
+In a crowd of a thousand, averages of many copies are read. Copies are written and suspects are read as by an
+operator. Rows of the code belong to nobody: enrolment is no part of the statistics, and nothing is put on
+record.
 """
 
 import time
@@ -16,10 +17,13 @@ from typing import Any, Final
 import numpy as np
 
 from zktrace.attacks.collusion import STRATEGIES, collude
+from zktrace.attacks.training import finetune
 from zktrace.codes import Code, unpack
 from zktrace.dispatch.copies import CopyPlan, Maker, maker_of
 from zktrace.errors import InputError
+from zktrace.federation.spec import RunSpec
 from zktrace.learning.arrays import Arrays, State
+from zktrace.learning.threads import single_threaded
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.registry.workspace import SETTINGS, Home
@@ -36,7 +40,15 @@ STATIONS: Final = 10
 CROWD: Final = 1000
 CROWDS: Final = ((32, 2048), (64, 8192), (128, 8192))  # colluders, positions
 AFTERWARDS: Final = ("nothing", "noise", "8 bits")
-_SECONDS: Final = {"copy": 0.3, "member": 0.15, "read": 0.5, "crowd": 3.0}  # for 11 million weights, one core
+FINETUNED: Final = "fine-tuning"
+EPISODES: Final = 100  # of it
+_SECONDS: Final = {
+    "copy": 0.3,
+    "member": 0.15,
+    "read": 0.5,
+    "crowd": 3.0,
+    "tuned": 30.0,
+}  # for 11 million weights, one core
 
 Progress = Callable[[str, int, int], None]  # what, done, of
 
@@ -53,6 +65,8 @@ class CoalitionsTrial:
     strategies: tuple[str, ...] = STRATEGIES
     sampled: int = SAMPLED
     crowds: tuple[tuple[int, int], ...] = CROWDS
+    spec: RunSpec | None = None  # of the run that made the model: data to train means on
+    tuned: int = 0  # so many coalitions of each size train the mean of their copies on
 
     def __post_init__(self) -> None:
         if unknown := set(self.strategies) - set(STRATEGIES):
@@ -61,6 +75,15 @@ class CoalitionsTrial:
             raise InputError(f"a coalition of {STATIONS} stations has 2..{STATIONS - 1} members")
         if not all(2 <= size < CROWD for size, _ in self.crowds):
             raise InputError(f"a coalition in a crowd of {CROWD} has 2..{CROWD - 1} members")
+        if self.tuned:
+            _ = self.run
+
+    @property
+    def run(self) -> RunSpec:
+        """Whose data means are trained on, or InputError."""
+        if self.spec is None:
+            raise InputError("whoever trains on needs data: that of the run which made the model")
+        return self.spec
 
     def facts(self) -> dict[str, Any]:
         """What all rows say of it."""
@@ -89,7 +112,8 @@ class CoalitionsTrial:
             for size in self.sizes
         )
         crowds = sum(self.sampled * (size * each["copy"] + each["crowd"]) for size, _ in self.crowds)
-        return {"strategies": round(strategies), "crowds": round(crowds)}
+        tuned = self.tuned * len(self.sizes) * each["tuned"]
+        return {"strategies": round(strategies), "fine-tuning": round(tuned), "crowds": round(crowds)}
 
 
 def perform(trial: CoalitionsTrial, rows: Rows, *, progress: Progress | None = None) -> Iterator[Row]:
@@ -107,6 +131,11 @@ def perform(trial: CoalitionsTrial, rows: Rows, *, progress: Progress | None = N
                 found = _strategy(ground, size, strategy, tuple(missing))
                 yield from (rows.add(each, found[after]) for after, each in missing.items())
         report("strategies", number, len(trial.strategies))
+    for size in trial.sizes if trial.tuned else ():
+        how = {"after": FINETUNED, "episodes": EPISODES, "tuned": trial.tuned}
+        each = facts | {"stations": STATIONS, "size": size, "strategy": "mean"} | how
+        if trial_id(each) not in done:
+            yield rows.add(each, _tuned(ground, size, report))
     for number, (size, length) in enumerate(trial.crowds, start=1):
         each = facts | {"stations": CROWD, "size": size, "strategy": "mean", "length": length}
         if trial_id(each) not in done:
@@ -194,6 +223,22 @@ def _afterwards(suspect: ModelState, how: str, rng: np.random.Generator) -> Mode
     if how == "nothing":
         return suspect
     return noise(suspect, rng) if how == "noise" else FORMATS[how](suspect)
+
+
+def _tuned(ground: _Ground, size: int, report: Progress) -> dict[str, Any]:
+    """The means of some coalitions, trained on."""
+    trial, found, started = ground.trial, list[dict[str, Any]](), time.perf_counter()
+    groups = trial.members(size, STATIONS)[: trial.tuned]
+    images, labels = trial.run.source.samples("train")
+    config = replace(trial.run.preset.episodes, episodes=EPISODES)
+    for number, members in enumerate(groups, start=1):
+        together = dict(collude([ground.copies[row] for row in members]))
+        with single_threaded():
+            rng = np.random.default_rng([trial.seed, size, number])
+            suspect = as_state(finetune(together, images, labels, config, rng))
+        found.append(ground.outcome(suspect, members, STATIONS))
+        report(f"means of {size} trained on", number, len(groups))
+    return _counted(found, groups, time.perf_counter() - started, ground)
 
 
 def _crowd(ground: _Ground, size: int, report: Progress) -> dict[str, Any]:

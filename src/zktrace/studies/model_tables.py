@@ -161,6 +161,8 @@ def crowds_table(rows: Iterable[Row]) -> str:
 
 
 def _whole(rows: list[Row]) -> str:
+    if not rows:
+        return "-"
     return f"{sum(row.outcome['whole'] for row in rows)}/{sum(row.outcome['coalitions'] for row in rows)}"
 
 
