@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from zktrace.front.case import TracedCase
     from zktrace.front.credential import Credential
     from zktrace.front.judging import judge
-    from zktrace.front.workspace import MarkedCopy, Workspace
+    from zktrace.front.marked_copy import MarkedCopy
+    from zktrace.front.workspace import Workspace
     from zktrace.marking.settings import CopySettings
+    from zktrace.readouts.network import Network
     from zktrace.readouts.samples import Pool
     from zktrace.registry.log import Extension, Head
     from zktrace.registry.requests import Request
@@ -42,6 +44,7 @@ __all__ = [
     "Judgement",
     "MalformedEvidence",
     "MarkedCopy",
+    "Network",
     "Policy",
     "Pool",
     "Request",
@@ -61,7 +64,8 @@ _PLACES: Final = {
     "Head": "zktrace.registry.log",
     "Judgement": "zktrace.court.judgement",
     "MalformedEvidence": "zktrace.errors",
-    "MarkedCopy": "zktrace.front.workspace",
+    "MarkedCopy": "zktrace.front.marked_copy",
+    "Network": "zktrace.readouts.network",
     "Policy": "zktrace.court.policy",
     "Pool": "zktrace.readouts.samples",
     "Request": "zktrace.registry.requests",

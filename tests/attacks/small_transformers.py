@@ -10,7 +10,9 @@ from torch.nn import functional
 State = dict[str, NDArray[Any]]
 
 
-def language(*, width: int = 32, depth: int = 2, symbols: int = 40, gated: bool = False, seed: int = 0) -> State:
+def language(
+    *, width: int = 32, depth: int = 2, symbols: int = 40, gated: bool = False, seed: int = 0
+) -> State:
     rng = np.random.default_rng(seed)
     found = {"embed.weight": rng.standard_normal((symbols, width))}
     found |= {"head.weight": rng.standard_normal((symbols, width)) / width**0.5}
@@ -19,7 +21,10 @@ def language(*, width: int = 32, depth: int = 2, symbols: int = 40, gated: bool 
 
 def vision(*, width: int = 32, depth: int = 2, classes: int = 10, seed: int = 0) -> State:
     rng = np.random.default_rng(seed)
-    found = {"patch.weight": rng.standard_normal((width, 3, 4, 4)) / 7, "cls": rng.standard_normal((1, 1, width))}
+    found = {
+        "patch.weight": rng.standard_normal((width, 3, 4, 4)) / 7,
+        "cls": rng.standard_normal((1, 1, width)),
+    }
     found |= {"pos": rng.standard_normal((1, 17, width)) / 2}
     found |= {"head.weight": rng.standard_normal((classes, width)) / width**0.5}
     return _blocks(found, rng, width=width, depth=depth, gated=False)
@@ -57,7 +62,8 @@ def outputs(state: State, *, heads: int = 4) -> NDArray[np.float32]:
     for block in range(sum(name.endswith("attn.q.weight") for name in state)):
         at, here = f"blocks.{block}.", norm(f"blocks.{block}.norm1.weight")
         q, k, v = (
-            (here @ found[f"{at}attn.{each}.weight"].T).unflatten(-1, (heads, -1)).transpose(1, 2) for each in "qkv"
+            (here @ found[f"{at}attn.{each}.weight"].T).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for each in "qkv"
         )
         mixed = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
         stream = stream + mixed @ found[f"{at}attn.o.weight"].T

@@ -4,8 +4,11 @@ The marks are made here, by the formula and nothing else: blocks of n weights, a
 weight that no colluder knows.
 """
 
+import re
 from functools import cache
+from itertools import product
 from math import comb, erf
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -170,6 +173,43 @@ def test_who_knows_the_shared_model_shrinks_the_mark_by_a_gain(gain: float) -> N
     inside = (np.abs(marks.mean(axis=0)) < bound).mean()  # the mean slope of what cuts off
     assert found.slope == pytest.approx(inside, abs=0.02)
     assert found.shares == pytest.approx(np.full(colluders, found.slope / colluders), abs=0.02)
+
+
+def page_table(title: str) -> dict[str, list[float]]:
+    """The numbers of a table of the page, strategy by strategy."""
+    page = (Path(__file__).parents[2] / "docs" / "coalitions.md").read_text()
+    lines = page[page.index(title) :].split("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {
+        name: [float(cell) for cell in row[1:5]] for row in rows for name in re.findall("`([a-z-]+)`", row[0])
+    }
+
+
+def test_the_noise_is_what_the_page_says() -> None:
+    table = page_table("| v at k =")
+    assert set(table) == set(SYMMETRIC)
+    rng = np.random.default_rng(8)
+    for place, colluders in enumerate((2, 3, 5, 8)):
+        normal = rng.standard_normal((colluders, 400_000))
+        for strategy, values in table.items():
+            made = collude([{"w": each} for each in normal], strategy, rng=rng)["w"]
+            beyond = (made - normal.mean(axis=0)) ** 2  # independent of the mean, so that the rest is this
+            unsure = 5 * float(beyond.std()) / beyond.size**0.5
+            assert values[place] == pytest.approx(beyond.mean(), abs=0.005 + unsure)
+
+
+def test_votes_of_signs_are_what_the_page_says() -> None:
+    table = page_table("| strategy | k = 2")
+    assert set(table) == set(SYMMETRIC) - {"random-negative"}
+    rng = np.random.default_rng(8)
+    for place, colluders in enumerate((2, 3, 5, 8)):
+        every = np.array(list(product([-1.0, 1.0], repeat=colluders))).T
+        columns = np.repeat(every, 2**16 // every.shape[1], axis=1)  # a coin is tossed for each
+        mean = columns.mean(axis=0)
+        for strategy, values in table.items():
+            made = collude([{"w": each} for each in columns], strategy, rng=rng)["w"]
+            slope = float(made @ mean / (mean @ mean))
+            assert values[place] == pytest.approx(slope, abs=0.005 + 5 * (colluders / mean.size) ** 0.5)
 
 
 def test_how_far_a_mark_is_from_normal() -> None:

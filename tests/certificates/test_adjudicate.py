@@ -8,12 +8,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from zktrace.certificates.adjudicate import CarrierScores, Verdict, adjudicate, carrier_share
+from zktrace.carriers.split import tail_share
+from zktrace.certificates.adjudicate import CarrierScores, Verdict, adjudicate
 from zktrace.certificates.certificate import check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Source, Staged, investigate
 from zktrace.codes import Biases, Code, CodeKey, Coefficients, quantise, soft, sums, symmetric, unpack
+from zktrace.codes.blind import blind
 from zktrace.codes.strategies import linear_channel
 from zktrace.errors import InputError
 
@@ -25,10 +27,20 @@ def code(seed: int, *, length: int = 512, colluders: int = 2, label: str = "weig
     return Code(key=key, label=label, length=length, colluders=colluders)
 
 
-def reading(own: Code, word: NDArray[np.int64], *, count: int = N, carrier: str = "weight") -> CarrierScores:
+def reading(
+    own: Code,
+    word: NDArray[np.int64],
+    *,
+    count: int = N,
+    carrier: str = "weight",
+    share: Fraction = Fraction(1),
+) -> CarrierScores:
     coefficients = symmetric(word, own.biases)
     return CarrierScores(
-        carrier=carrier, coefficients=coefficients, sums=sums(own.rows(range(count)), coefficients)
+        carrier=carrier,
+        coefficients=coefficients,
+        sums=sums(own.rows(range(count)), coefficients),
+        share=share,
     )
 
 
@@ -50,7 +62,7 @@ def test_a_clean_copy_names_its_owner_and_nobody_else(rule: str) -> None:
     assert decision.named[0].score > decision.named[0].threshold
     certificate = decision.named[0].certificate
     assert certificate is not None
-    assert certificate.level == Fraction(1, 2000)
+    assert certificate.level == Fraction(1, 1000) * tail_share("positive", rule)
     check(certificate, reading(own, row(own, 3)).coefficients)
 
 
@@ -77,12 +89,16 @@ def test_positive_decisions_take_precedence_over_stronger_negative_ones() -> Non
     positive = row(own, 3).copy()
     positive[:200] = np.random.default_rng(1).integers(0, 2, 200)
     decision = adjudicate(
-        [reading(own, positive), reading(other, 1 - row(other, 7), carrier="feature")], level=1e-3
+        [
+            reading(own, positive, share=Fraction(1, 4)),
+            reading(other, 1 - row(other, 7), carrier="feature", share=Fraction(3, 4)),
+        ],
+        level=1e-3,
     )
     assert decision.verdict == Verdict.ATTRIBUTE
     assert {each.recipient for each in decision.named} == {3}
     assert len(decision.certificates) == 4
-    assert {certificate.level for certificate in decision.certificates} == {Fraction(1, 4000)}
+    assert [certificate.level * 40_000 for certificate in decision.certificates] == [9, 1, 27, 3]
 
 
 def test_all_who_pass_are_named_the_strongest_first() -> None:
@@ -203,9 +219,9 @@ def test_innocents_are_named_no_more_often_than_the_level_allows() -> None:
     ]
     totals = [sums(rows, c).reshape(trials, 4) for rows, c in zip(drawn, coefficients, strict=True)]
     certificates = [
-        smallest_threshold(side, recipients=4, level=Fraction(1, 20))
+        smallest_threshold(side, recipients=4, level=Fraction(1, 10) * tail_share(tail, "certified"))
         for c in coefficients
-        for side in (c, c.negated())
+        for side, tail in ((c, "positive"), (c.negated(), "negative"))
     ]
     for trial in range(trials):
         hit = False
@@ -218,7 +234,7 @@ def test_innocents_are_named_no_more_often_than_the_level_allows() -> None:
     assert wrong <= stats.binom.ppf(0.999, trials, 0.2)
     assert wrong > 0.3 * 0.2 * trials  # and the level is really used
     made = [
-        CarrierScores(carrier=str(i), coefficients=c, sums=total[0])
+        CarrierScores(carrier=str(i), coefficients=c, sums=total[0], share=Fraction(1, 2))
         for i, (c, total) in enumerate(zip(coefficients, totals, strict=True))
     ]
     thresholds = [each.threshold for each in adjudicate(made, level=Fraction(1, 5)).certificates]
@@ -278,14 +294,15 @@ def test_the_papers_hard_rule_on_the_same_channel_for_comparison() -> None:
     assert named <= 0.12 * 200
 
 
-def test_stages_name_more_than_one_stage_and_spend_half_each_time() -> None:
+def test_stages_name_more_than_one_stage_and_keep_to_the_level() -> None:
     random = np.random.default_rng(12)
     more = 0
     for _ in range(30):
         own, coalition, values = trial(random, 8)
         investigation = traced(own, values)
         levels = [stage.level for stage in investigation.stages]
-        assert levels == [Fraction(1, 1000) / 2 ** (i + 1) for i in range(len(levels))]
+        shares = [Fraction(3, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32), Fraction(1, 64)]
+        assert levels == [each / 1000 for each in shares[: len(levels)]]
         first = {each.recipient for each in investigation.stages[0].named}
         named = {each.recipient for each in investigation.named}
         assert first <= named <= coalition
@@ -335,10 +352,9 @@ def test_the_certificates_of_every_stage_can_be_checked_again() -> None:
     random = np.random.default_rng(17)
     own, _, values = trial(random, 5)
     investigation = traced(own, values)
-    coefficients = soft(values, own.biases)
-    for certificate, side in zip(
-        investigation.stages[0].certificates, (coefficients, coefficients.negated()), strict=True
-    ):
+    made = (soft(values, own.biases), blind(values, own.biases))
+    sides = [side for each in made for side in (each, each.negated())]
+    for certificate, side in zip(investigation.stages[0].certificates, sides, strict=True):
         check(certificate, side)
 
 
@@ -351,14 +367,21 @@ def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:
     assert adjudicate([made], level=1e-3).verdict == Verdict.NOTHING
 
 
-def test_a_faint_carrier_has_eight_parts_of_the_level_where_others_have_one() -> None:
-    every = [1, 1, 8]
-    assert [carrier_share(each, every, "certified") for each in every] == [
-        Fraction(1, 10),
-        Fraction(1, 10),
-        Fraction(8, 10),
-    ]
-    assert [carrier_share(each, every, "paper") for each in every] == [Fraction(1, 3)] * 3
-    for together in ([8], [1], [1, 1], [1, 8]):
-        for rule in ("certified", "paper"):
-            assert sum(carrier_share(each, together, rule) for each in together) == 1
+def test_shares_are_no_more_than_the_whole() -> None:
+    own = code(18)
+    two = [reading(own, row(own, 3), carrier=each, share=Fraction(2, 3)) for each in ("weight", "feature")]
+    with pytest.raises(InputError, match="more than the whole level"):
+        adjudicate(two, level=1e-3)
+    with pytest.raises(InputError, match="two readings of one carrier by one score"):
+        adjudicate([two[0], two[0]], level=1e-3)
+    for share in (Fraction(0), Fraction(3, 2)):
+        with pytest.raises(InputError, match="a share of"):
+            reading(own, row(own, 3), share=share)
+
+
+def test_a_tail_that_is_not_looked_at_names_nobody() -> None:
+    own = code(1)
+    negated = reading(own, 1 - row(own, 3))
+    assert adjudicate([negated], level=1e-3).verdict == Verdict.TAMPER
+    alone = adjudicate([negated], level=1e-3, tails=("positive",))
+    assert (alone.verdict, len(alone.certificates)) == (Verdict.NOTHING, 1)

@@ -14,7 +14,7 @@ from zktrace.errors import EvidenceRejected, MissingExtra
 from zktrace.models import ModelState, model_digest
 from zktrace.primitives import loading
 from zktrace.readouts.features import FeatureReader
-from zktrace.readouts.reader import network_of
+from zktrace.readouts.reader import spoken
 from zktrace.registry.log import Head
 from zktrace.registry.records import InvestigationRecord, ReleaseRecord
 from zktrace.tracing import Case
@@ -157,7 +157,7 @@ def test_without_torch_probes_cannot_be_used(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(loading.importlib, "import_module", imported)
     with pytest.raises(MissingExtra, match="PyTorch"):
-        network_of("feature")
+        spoken("feature", {}, {})
     monkeypatch.setattr(FeatureReader, "images", np.ones((2, 1, 4, 4), np.float32))
     with pytest.raises(MissingExtra, match="PyTorch"):
         bench.judged(probes=[PROBES])

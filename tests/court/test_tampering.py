@@ -82,8 +82,10 @@ def variants(value: Any) -> list[Any]:
         return [not value]
     if isinstance(value, int):
         return [value + 1, value - 1, 0 if value else 7]
+    if value == "":
+        return ["0", 16 * "0", "x"]
     if isinstance(value, str):
-        places = {0, len(value) // 2, len(value) - 1} if value else set()
+        places = {0, len(value) // 2, len(value) - 1}
         return [
             *(value[:i] + ("1" if value[i] != "1" else "2") + value[i + 1 :] for i in sorted(places)),
             value[:-1],

@@ -69,7 +69,7 @@ def picture_title(shown: Shown) -> str:
         case Losses():
             return "Accuracy that a copy loses"
         case Traced():
-            return "Scores and thresholds, weight carrier"
+            return "Scores and thresholds, spread carrier"
         case Examined():
             return shown.title
 

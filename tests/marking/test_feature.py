@@ -97,7 +97,8 @@ def test_a_seed_has_the_outcome_it_always_had() -> None:
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     assert set(inspect.signature(FeatureReader).parameters) == {"terms", "reference"}
     taken = set(inspect.signature(Terms).parameters)
-    assert taken == {"carrier", "seed", "length", "profile", "dimension", "layers", "probes", "names"}
+    given = {"carrier", "seed", "length", "profile", "dimension", "layers", "deviations", "probes", "names"}
+    assert taken == {*given, "shared", "network"}
 
 
 def test_the_reading_is_the_formula() -> None:

@@ -88,6 +88,16 @@ def test_names_and_shapes_that_are_not_there_are_left_out() -> None:
             reader().read(wrong)
 
 
+def test_other_names_prefixes_and_transposed_storage_are_found() -> None:
+    for rename in (
+        lambda name: f"module.{name}",
+        lambda name: name.replace("one", "three").replace("two", "four"),
+    ):
+        assert agreement({rename(name): array for name, array in marked().items()}) > 0.999
+    turned = {name: array.T if name == "two.weight" else array for name, array in marked().items()}
+    assert agreement(turned) > 0.999
+
+
 def test_what_is_not_finite_everywhere_says_nothing() -> None:
     assert not reader().read(changed(lambda _name, array: array + np.inf)).any()
 

@@ -47,10 +47,8 @@ def test_layers_come_back_with_their_marks() -> None:
 
 def test_which_layer_a_convolution_had_is_seen_not_read() -> None:
     """Names tell nothing: layers are called after their order in another alphabet."""
-    names = {name for name in shared() if name.endswith("running_var")}
-    other = {
-        f"{name.removesuffix('.running_var')}.": f"n{9 - at:03}." for at, name in enumerate(sorted(names))
-    }
+    names = sorted(name for name in shared() if name.endswith("running_var"))
+    other = {f"{name.removesuffix('.running_var')}.": f"n{99 - at}." for at, name in enumerate(names)}
 
     def renamed(state: Any) -> State:
         found = {}

@@ -34,8 +34,13 @@ def test_scores_of_a_probe_are_the_mean_over_its_views() -> None:
     assert np.isfinite(mean_view(np.full((len(VIEWS), 2), 1.7e308))).all()
 
 
+def test_what_is_no_image_is_the_same_in_all_views() -> None:
+    inputs = np.random.default_rng(2).standard_normal((5, 7))
+    assert np.array_equal(in_views(inputs).reshape(len(VIEWS), 5, 7), np.stack([inputs] * len(VIEWS)))
+
+
 def test_what_has_no_views_is_refused() -> None:
-    for bad in (np.zeros((2, 3, 2, 8)), np.zeros((2, 3, 8, 2)), np.zeros((3, 8, 8))):
+    for bad in (np.zeros((2, 3, 2, 8)), np.zeros((2, 3, 8, 2))):
         with pytest.raises(InputError, match="shifted"):
             in_views(bad)
     with pytest.raises(InputError, match="views"):

@@ -1,15 +1,15 @@
 """Rewrites that keep what a transformer with RMSNorm and without biases computes.
 
     heads       change places, and inside a head the numbers of q with k and of v with o
-    sizes       q times f and k divided by it, v and o, and what stands before and behind a ReLU or beside a gate
+    sizes       q times f and k divided by it; v and o; what stands before and behind a ReLU, or beside a gate
     the stream  is turned by any orthogonal matrix, once the scales of the norms stand in the matrices behind
 
 A `Graph` says under which names a network has its tensors, and that is all that has to be known of it.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,6 @@ from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.arrays import Arrays, State
 
 Floats = NDArray[np.float64]
-_ONE_NAME: Final = 1  # place for a block's number in a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +46,39 @@ class Graph:
 LANGUAGE: Final = Graph(heads=4, enters=("embed.weight",))
 VISION: Final = Graph(heads=4, enters=("pos", "cls"), filters=("patch.weight",))
 GRAPHS: Final = {"language": LANGUAGE, "vision": VISION}
+WAYS: Final = ("permuted", "rescaled", "rotated")
+
+
+def disguise(
+    state: Arrays,
+    graph: str,
+    rng: np.random.Generator,
+    *,
+    how: Sequence[str] | None = None,
+    heads: int = 4,
+    spread: float = 1.0,
+) -> State:
+    """One rewrite after the other, all of them unless told which, of a network with a ready-made graph."""
+    ways = WAYS if how is None else tuple(how)
+    if graph not in GRAPHS:
+        raise InputError(f"no graph {graph!r}; known: {', '.join(GRAPHS)}")
+    if not ways or not set(ways) <= set(WAYS):
+        raise InputError(f"a rewrite is one or more of {', '.join(WAYS)}")
+    known = replace(GRAPHS[graph], heads=heads)
+    made = dict(state)
+    for each in ways:
+        if each == "permuted":
+            made = permute_heads(made, known, rng)
+        elif each == "rescaled":
+            made = rescale_heads(made, known, rng, spread=spread)
+        else:
+            made = rotate_stream(made, known, rng)
+    return made
 
 
 def permute_heads(state: Arrays, graph: Graph, rng: np.random.Generator) -> State:
     """Heads in another order, numbers inside heads too, and hidden units."""
-    done = _Rewriting(state, graph)
+    done = _Disguising(state, graph)
     for block in done.blocks:
         width = len(done[graph.query.format(block)])
         size = width // graph.heads
@@ -71,7 +98,7 @@ def rescale_heads(state: Arrays, graph: Graph, rng: np.random.Generator, *, spre
     """
     if not 0.0 < spread <= LARGEST_SPREAD:
         raise InputError(f"a spread of {spread}: must lie above 0 and at most at {LARGEST_SPREAD:g}")
-    done = _Rewriting(state, graph)
+    done = _Disguising(state, graph)
     for block in done.blocks:
         width = len(done[graph.query.format(block)])
         keys, values = np.exp(spread * rng.standard_normal((2, width))) * rng.choice([-1.0, 1.0], (2, width))
@@ -89,8 +116,8 @@ def rescale_heads(state: Arrays, graph: Graph, rng: np.random.Generator, *, spre
 
 def rotate_stream(state: Arrays, graph: Graph, rng: np.random.Generator) -> State:
     """Scales of norms into the matrices behind them, then the whole stream turned at random."""
-    done = _Rewriting(state, graph)
-    readers = [(graph.norm, (graph.head,))]
+    done = _Disguising(state, graph)
+    readers: list[tuple[str, tuple[str, ...]]] = [(graph.norm, (graph.head,))]
     for block in done.blocks:
         attention = tuple(each.format(block) for each in (graph.query, graph.key, graph.value))
         readers.append((graph.before_attention.format(block), attention))
@@ -103,12 +130,13 @@ def rotate_stream(state: Arrays, graph: Graph, rng: np.random.Generator) -> Stat
         done[norm] = np.ones_like(done[norm])
     for name in graph.enters:
         done[name] = done[name] @ turn
-    for name in (*graph.filters, *(each.format(block) for block in done.blocks for each in (graph.out, graph.down))):
+    writers = [each.format(block) for block in done.blocks for each in (graph.out, graph.down)]
+    for name in (*graph.filters, *writers):
         done[name] = np.tensordot(turn.T, done[name], axes=1)
     return done.state()
 
 
-class _Rewriting:
+class _Disguising:
     """A state in double precision while it is rewritten."""
 
     def __init__(self, state: Arrays, graph: Graph) -> None:
@@ -119,7 +147,7 @@ class _Rewriting:
         self.layers = (graph.up, graph.gate) if graph.gate else (graph.up,)
         needed = list(self._needed())
         for name in needed:
-            if name not in state or state[name].dtype.kind != "f":
+            if name not in state or state[name].dtype.kind != "f" or not state[name].ndim:
                 raise InputError(f"the state lacks {name!r}: not a transformer of this graph")
         if sum(state[name].size for name in needed) > LARGEST_STATE:
             raise LimitExceeded(f"a model of more than {LARGEST_STATE} numbers is not rewritten")
@@ -143,24 +171,22 @@ class _Rewriting:
             yield from (each.format(block) for each in (*inside, graph.before_attention, graph.before_layers))
 
     def _check_shapes(self) -> None:
-        graph, width = self._graph, len(self[self._graph.norm])
-        shapes = {graph.head: (None, width)} | {name: (width,) for name in (graph.norm,)}
+        graph, width = self._graph, self[self._graph.norm].size
+        rows = self[graph.head].shape[0] if self[graph.head].ndim else 0
+        shapes: dict[str, tuple[int, ...]] = {graph.norm: (width,), graph.head: (rows, width)}
         for block in self.blocks:
-            inner, hidden = (len(self[each.format(block)]) for each in (graph.query, graph.up))
+            inner, hidden = (self[each.format(block)].shape[0] for each in (graph.query, graph.up))
             if inner % graph.heads:
                 raise InputError(f"block {block}: {inner} numbers are not {graph.heads} heads")
             shapes |= {each.format(block): (inner, width) for each in (graph.query, graph.key, graph.value)}
             shapes |= {each.format(block): (hidden, width) for each in self.layers}
             shapes |= {graph.out.format(block): (width, inner), graph.down.format(block): (width, hidden)}
             shapes |= {each.format(block): (width,) for each in (graph.before_attention, graph.before_layers)}
+        shapes |= {name: (*self[name].shape[:-1], width) for name in graph.enters}
+        shapes |= {name: (width, *self[name].shape[1:]) for name in graph.filters}
         for name, shape in shapes.items():
-            found = self[name].shape
-            if len(found) != len(shape) or any(a not in (b, None) and b is not None for a, b in zip(found, shape, strict=True)):
-                raise InputError(f"{name!r} has shape {found}, the graph needs {shape}")
-        if any(self[name].shape[-1] != width for name in graph.enters):
-            raise InputError(f"{graph.enters[0]!r} does not enter a stream of {width} numbers")
-        if any(len(self[name]) != width for name in graph.filters):
-            raise InputError(f"{graph.filters[0]!r} does not enter a stream of {width} numbers")
+            if self[name].shape != shape:
+                raise InputError(f"{name!r} has shape {self[name].shape}, in this graph it is {shape}")
 
     def reorder(self, block: int, writers: tuple[str, ...], reader: str, order: NDArray[np.int64]) -> None:
         """Rows of the writers, and columns of the reader, in another order."""
@@ -175,8 +201,9 @@ class _Rewriting:
 
     def state(self) -> State:
         """In the types and the order of the state that was given."""
-        made = {name: np.ascontiguousarray(array, dtype=self._types[name]) for name, array in self._arrays.items()}
+        with np.errstate(over="ignore"):  # refused below
+            made = {name: array.astype(self._types[name]) for name, array in self._arrays.items()}
         for name, array in made.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise InputError(f"{name!r} would have numbers that are not finite: a smaller spread")
-        return {name: array.reshape(self._arrays[name].shape) for name, array in made.items()}
+        return made

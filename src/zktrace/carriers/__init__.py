@@ -1,6 +1,7 @@
 """What a carrier is, as data, and how looks at a suspect are planned. Every other room asks this one."""
 
-from zktrace.carriers.looks import AS_IT_IS, Look, planned
+from zktrace.carriers.looks import Look, planned
+from zktrace.carriers.split import AS_IT_IS
 from zktrace.carriers.table import (
     ALIGNMENTS,
     CARRIERS,

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar
 
+from zktrace.carriers.split import AS_IT_IS
 from zktrace.carriers.table import ALIGNMENTS, IDENTITY, MOST, NAMES
 from zktrace.errors import MalformedFile
 from zktrace.primitives.fields import Declared, choice, fraction, listed
-
-AS_IT_IS: Final = Fraction(9, 10)  # of the budget, for the suspect as it is
 
 Carriers = Annotated[tuple[str, ...], listed(choice(NAMES), high=MOST)]
 
@@ -35,7 +34,7 @@ class Look(Declared):
 def planned(carriers: Sequence[str], aligned: Sequence[tuple[str, str]] = ()) -> tuple[Look, ...]:
     """The fixed plan: the suspect as it is on `carriers`, then each (alignment, carrier) by itself.
 
-    Reading it as it is may spend 9/10 of the budget and all alignments, in equal parts, the rest: what a
+    Reading it as it is may spend 19/20 of the budget and all alignments, in equal parts, the rest: what a
     disguise hid and an alignment finds again is far beyond any threshold, what a student kept is not. What
     is alone may spend all.
     """

@@ -85,7 +85,7 @@ _ENTRIES: Final = (
         length=2048,
         colluders=2,
         law="fair",
-        alignments=(Alignment(name="channels"),),
+        alignments=(Alignment(name="channels"), Alignment(name="rotated")),
         trained=False,
         setting="strength",
         beside=True,

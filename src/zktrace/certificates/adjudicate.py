@@ -1,8 +1,8 @@
 """From scores to one of four verdicts, at a declared level (`cor:secret-row`, `prop:adjudicate`).
 
-The level eps is divided over K carriers and two tails: eps/(2K) each in the paper, else by the parts that
-each reading brings. On the positive tail a score says that the readout carries the row; on the negative tail,
-that somebody wrote its opposite.
+The level eps is divided over K carriers and two tails: eps/(2K) each in the paper, else by the shares that
+each reading brings and by `carriers.split`. On the positive tail a score says that the readout carries the
+row; on the negative tail, that somebody wrote its opposite.
 
     certified-attribute     a score above the threshold of a passing certificate, positive tail
     certified-tamper        the same on the negative tail, if no positive one is certified
@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from zktrace.carriers.split import SOFT, tail_share
 from zktrace.certificates.certificate import Certificate, certify, smallest_threshold
 from zktrace.certificates.intervals import Number
 from zktrace.certificates.law import InnocentLaw
@@ -47,14 +48,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CarrierScores:
-    """What one carrier says: its coefficients, and L_i of every recipient in the order of the roster."""
+    """What one carrier says by one score: its coefficients, and L_i of all recipients in their order."""
 
     carrier: str
     coefficients: Coefficients
     sums: NDArray[np.int64]
-    parts: int = 1  # of the level, beside the parts of the others
+    by: str = SOFT  # which score it is
+    share: Fraction = Fraction(1)  # of the level, both tails together
 
     def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise InputError(f"{self.carrier}: a share of {self.share}")
         given = np.asarray(self.sums)
         if given.ndim != 1 or given.dtype.kind not in "iu":
             raise InputError(f"{self.carrier}: sums must be one row of integers")
@@ -67,10 +71,11 @@ class CarrierScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exceedance:
-    """A recipient beyond a threshold, on one tail of one carrier."""
+    """A recipient beyond a threshold, on one tail of one carrier's score."""
 
     recipient: int
     carrier: str
+    by: str  # the score
     tail: Tail
     score: Fraction  # of this tail: positive on both
     threshold: Fraction
@@ -95,28 +100,28 @@ class Decision:
     certificates: tuple[Certificate, ...]
 
 
-def carrier_share(parts: int, together: Sequence[int], rule: Rule) -> Fraction:
-    """Which part of a level is a carrier's, one of those that are read together.
+def adjudicate(
+    readings: Sequence[CarrierScores],
+    *,
+    level: Number,
+    rule: Rule = "certified",
+    tails: Sequence[Tail] = TAILS,
+) -> Decision:
+    """The verdict on one suspect. An empty roster has nobody to name: no-certified-evidence.
 
-    Equal parts under the paper's rule. Under the certified one a faint carrier has more: what stands in
-    weights and features is read far beyond any threshold or not at all, what a student says is faint.
+    A tail that is not among `tails` is not looked at; its part of the level is spent on nobody.
     """
-    return Fraction(1, len(together)) if rule == "paper" else Fraction(parts, sum(together))
-
-
-def adjudicate(readings: Sequence[CarrierScores], *, level: Number, rule: Rule = "certified") -> Decision:
-    """The verdict on one suspect. An empty roster has nobody to name: no-certified-evidence."""
     recipients = _roster(readings)
     eps = exact_level(level)
     if rule not in ("certified", "paper"):
         raise InputError(f"unknown rule {rule!r}: certified or paper")
     found: dict[Tail, list[Exceedance]] = {tail: [] for tail in TAILS}
     certificates = []
-    parts = [reading.parts for reading in readings]
     for reading in readings if recipients else ():
-        for tail in TAILS:
+        for tail in tails:
             side = _side(reading, tail)
-            limits = _thresholds(side, recipients, eps, together=parts, rule=rule)
+            own = eps * reading.share * tail_share(tail, rule)
+            limits = _thresholds(side, recipients, eps, own=own, readings=len(readings), rule=rule)
             certificates.append(limits.certificate)
             found[tail] += _exceeding(side, tail, limits)
     verdict, chosen = _precedence(found)
@@ -142,8 +147,10 @@ class _Thresholds:
 def _roster(readings: Sequence[CarrierScores]) -> int:
     if not readings:
         raise InputError("an investigation needs at least one carrier")
-    if len({reading.carrier for reading in readings}) != len(readings):
-        raise InputError("two readings of one carrier")
+    if len({(reading.carrier, reading.by) for reading in readings}) != len(readings):
+        raise InputError("two readings of one carrier by one score")
+    if sum(reading.share for reading in readings) > 1:
+        raise InputError("the readings' shares are more than the whole level")
     sizes = {reading.sums.shape for reading in readings}
     if len(sizes) != 1 or len(sizes.copy().pop()) != 1:
         raise InputError("the carriers disagree on the number of recipients")
@@ -157,12 +164,11 @@ def _side(reading: CarrierScores, tail: Tail) -> CarrierScores:
 
 
 def _thresholds(
-    side: CarrierScores, recipients: int, level: Fraction, *, together: Sequence[int], rule: Rule
+    side: CarrierScores, recipients: int, level: Fraction, *, own: Fraction, readings: int, rule: Rule
 ) -> _Thresholds:
-    own = level * carrier_share(side.parts, together, rule) / len(TAILS)
     length = side.coefficients.biases.length
     z = candidate_threshold(
-        length=length, recipients=recipients, level=level, tails=len(TAILS), carriers=len(together)
+        length=length, recipients=recipients, level=level, tails=len(TAILS), carriers=readings
     )
     candidate = Fraction(z)
     if rule == "paper":
@@ -186,6 +192,7 @@ def _exceeding(side: CarrierScores, tail: Tail, limits: _Thresholds) -> list[Exc
         Exceedance(
             recipient=int(i),
             carrier=side.carrier,
+            by=side.by,
             tail=tail,
             score=side.coefficients.score(int(side.sums[i])),
             threshold=sure if certified[i] else limits.candidate,

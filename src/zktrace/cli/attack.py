@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.attacked import as_read, as_stored, opened, saved
+from zktrace.cli.attacked import Stored, leaked, opened, saved
 from zktrace.cli.options import Cifar10, Force, Json, Seed, run_spec
 from zktrace.cli.output import check_free
 from zktrace.errors import InputError
@@ -118,15 +118,15 @@ def collude(
     from zktrace.attacks.collusion import collude as put_together
 
     copies = [opened(source) for source in sources]
-    halves = {each.name for each in copies[0].tensors() if each.dtype == "bfloat16"}
-    leaked = put_together(
-        [as_stored(each) for each in copies],
+    stored = [Stored(each) for each in copies]
+    coalition = put_together(
+        stored,
         strategy,
         rng=np.random.default_rng(seed),
         weights=None if weights is None else _numbers(weights),
-        bfloat16=halves,
+        bfloat16=stored[0].halves,
     )
-    saved(out, as_read(leaked, halves), "collude", sources, force=force, as_json=as_json)
+    saved(out, leaked(copies[0], coalition.pieces), "collude", sources, force=force, as_json=as_json)
 
 
 @app.command("finetune")
@@ -215,7 +215,36 @@ def fold(source: Source, out: Out, force: Force = False, as_json: Json = False) 
     """Write BatchNorm layers into the convolutions before them, as exporters do: outputs stay, scales go."""
     from zktrace.attacks.fold import fold as fold_state
 
-    _save(out, fold_state(_open(source)), "fold", [source], force=force, as_json=as_json)
+    saved(out, fold_state(opened(source)), "fold", [source], force=force, as_json=as_json)
+
+
+@app.command("rewrite")
+def rewrite(
+    source: Source,
+    out: Out,
+    graph: Annotated[
+        str, typer.Option("--graph", help="Names of its tensors: language or vision, as this package's.")
+    ] = "language",
+    how: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--how", help="permuted, rescaled, rotated; repeat it. Default: all, one after the other."
+        ),
+    ] = None,
+    heads: Annotated[int, typer.Option("--heads", min=1, help="Of attention in a block.")] = 4,
+    spread: Annotated[float, typer.Option("--spread", help="Deviation of the factors' logarithms.")] = 1.0,
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Permute, rescale and rotate a transformer with RMSNorm: outputs stay, no weight does."""
+    import numpy as np
+
+    from zktrace.attacks.transformers import disguise
+
+    rng = np.random.default_rng(seed)
+    done = disguise(opened(source), graph, rng, how=how, heads=heads, spread=spread)
+    saved(out, done, "rewrite", [source], force=force, as_json=as_json)
 
 
 @app.command("isometry")

@@ -1,6 +1,7 @@
 """Copies that an attack takes, and the model that it makes of them, as files."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,40 +19,50 @@ def opened(path: Path) -> "ModelState":
     return open_model(path)
 
 
-def as_stored(state: "ModelState") -> "dict[str, Array]":
-    """The arrays of a state, views of it all; bfloat16 as its bits."""
-    import numpy as np
+class Stored(Mapping[str, "Array"]):
+    """The arrays of a state as its file has them: bfloat16 as its bits. One is made when it is asked for."""
 
-    return {
-        each.name: np.frombuffer(each.data, "<u2").reshape(each.shape)
-        if each.dtype == "bfloat16"
-        else each.array()
-        for each in state.tensors()
-    }
+    def __init__(self, state: "ModelState") -> None:
+        self._tensors = {each.name: each for each in state.tensors()}
+
+    @property
+    def halves(self) -> frozenset[str]:
+        """Which are bfloat16."""
+        return frozenset(name for name, each in self._tensors.items() if each.dtype == "bfloat16")
+
+    def __getitem__(self, name: str) -> "Array":
+        import numpy as np
+
+        each = self._tensors[name]
+        if each.dtype != "bfloat16":
+            return each.array()
+        return np.frombuffer(each.data, "<u2").reshape(each.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
 
 
-def as_read(stored: "Mapping[str, Array]", halves: Collection[str]) -> "ModelState":
-    """The state of such arrays."""
-    from zktrace.models import ModelState, Tensor
+def leaked(like: "ModelState", pieces: "Callable[[str], Iterable[Array]]") -> "ModelState":
+    """A state with the names, shapes and types of another; its tensors are made as they are written."""
+    from zktrace.models import LazyTensor, ModelState
 
-    def tensor(name: str) -> Tensor:
-        array = stored[name]
-        if name not in halves:
-            return Tensor.from_array(name, array)
-        return Tensor(name=name, dtype="bfloat16", shape=array.shape, data=array.data)
-
-    return ModelState(tensor(name) for name in stored)
+    return ModelState(
+        LazyTensor(name=each.name, dtype=each.dtype, shape=each.shape, make=partial(pieces, each.name))
+        for each in like.tensors()
+    )
 
 
 def saved(
     out: Path, state: Mapping[str, Any], attack: str, sources: list[Path], *, force: bool, as_json: bool
 ) -> None:
     """Write what an attack made of its sources, and say so."""
-    from zktrace.models import model_digest, open_model, save_model
+    from zktrace.models import save_model
 
     check_free(out, force=force)
-    save_model(out, state, metadata={"format": "pt"}, replace=force)
-    digest = model_digest(open_model(out)).hex()
+    digest = save_model(out, state, metadata={"format": "pt"}, replace=force).hex()
     facts = {
         "ok": True,
         "attack": attack,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from zktrace.cli.network import FeaturesAt, NetworkAt, network_option
 from zktrace.cli.options import Json, WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.output import emit, say
 from zktrace.cli.terminal import tell
@@ -41,6 +42,8 @@ def rebuild(
     level: Annotated[
         str, typer.Option("--level", help="Of an uncertified look: the --budget that it was given.")
     ] = "1e-3",
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:
@@ -57,7 +60,8 @@ def rebuild(
     kept = next((path for line, path in _listed(home) if line.place == place), None)
     if kept is not None:
         raise Refused(f"{kept}: is the evidence of entry {place}, nothing was lost")
-    case = home.rebuild(place, suspect, scores=scores, level=eps)
+    own = network_option(network, features)
+    case = home.rebuild(place, suspect, scores=scores, level=eps, network=own)
     if case.path is None:
         raise Refused("; ".join(case.warnings))
     if as_json:

@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.carriers import carrier_choice, carriers_of, default_carrier
+from zktrace.cli.measure import Measured, measure_option
+from zktrace.cli.network import (
+    FeaturesAt,
+    InputsAt,
+    MetricAt,
+    NetworkAt,
+    TrainParameters,
+    network_option,
+)
 from zktrace.cli.options import (
     Cifar10,
     Json,
@@ -25,8 +34,7 @@ from zktrace.errors import InputError
 
 if TYPE_CHECKING:
     from zktrace.dispatch.dispatching import Copy
-    from zktrace.federation.spec import RunSpec
-    from zktrace.learning.cost import Cost
+    from zktrace.readouts.samples import Pool
     from zktrace.releases import OpenRelease
 
 
@@ -67,6 +75,9 @@ def release(
             "--proxy", help="Preset or TOML whose data the server holds; needed if copies are trained."
         ),
     ] = None,
+    inputs: InputsAt = None,
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
     cifar10: Cifar10 = None,
     seed: RunSeed = 42,
     workspace: WorkspaceFolder = None,
@@ -83,16 +94,11 @@ def release(
     place = workspace_at(workspace)
     if (run := RunFacts.beside(model)) is not None:
         run.check_bits(place.setup.identity_bits, "the registry's have")
-    pool = None
-    if proxy is not None:
-        from zktrace.learning.data.proxy import proxy_pool
-
-        spec = run_spec(proxy, cifar10, seed)
-        pool = proxy_pool(spec.source, spec.preset.episodes)
+    own, pool = network_option(network, features), _pool(proxy, inputs, cifar10, seed)
     carriers = carriers_of(carrier or default_carrier(profile.value))
     lengths = code_lengths(length, carriers)
     made = place.release(
-        model, carriers=carriers, profile=profile.value, name=name, pool=pool, length=lengths
+        model, carriers=carriers, profile=profile.value, name=name, pool=pool, length=lengths, network=own
     )
     facts = {
         "ok": True,
@@ -116,6 +122,22 @@ def release(
             ]
         ),
     )
+
+
+def _pool(proxy: str | None, inputs: Path | None, cifar10: Path | None, seed: int) -> "Pool | None":
+    """The server's samples, of a preset or of its own."""
+    if inputs is not None:
+        from zktrace.front.inputs import pool_of
+
+        if proxy is not None:
+            raise InputError("--proxy and --inputs name two pools: give one of them")
+        return pool_of(inputs)
+    if proxy is None:
+        return None
+    from zktrace.learning.data.proxy import proxy_pool
+
+    spec = run_spec(proxy, cifar10, seed)
+    return proxy_pool(spec.source, spec.preset.episodes)
 
 
 def _layout_facts(release: "OpenRelease", name: str) -> dict[str, object]:
@@ -170,9 +192,15 @@ def dispatch(
     evaluate: Annotated[
         str | None,
         typer.Option(
-            "--evaluate", help="Preset or TOML on whose test data the copies' accuracy is measured."
+            "--evaluate",
+            help="Preset or TOML on whose test data the copies' accuracy is measured, or inputs and labels "
+            "of one's own (npz, folder).",
         ),
     ] = None,
+    metric: MetricAt = None,
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
+    train_parameters: TrainParameters = None,
     cifar10: Cifar10 = None,
     seed: RunSeed = 42,
     workspace: WorkspaceFolder = None,
@@ -191,9 +219,9 @@ def dispatch(
     if not everybody and not station:
         raise InputError("name stations with --station, or give --all")
     place = workspace_at(workspace)
-    chosen = place.opened(release)
+    chosen = place.opened(release, network=network_option(network, features, train_parameters))
     wanted = recipients(chosen.ledger, None if everybody else station)
-    spec = None if evaluate is None else run_spec(evaluate, cifar10, seed)
+    measure = measure_option(evaluate, metric, cifar10, seed)
     settings = CopySettings(
         strength=strength,
         share=share,
@@ -212,31 +240,39 @@ def dispatch(
                 progress=progress,
             )
         )
-    cost = None if spec is None or not copies else _cost(chosen, copies, spec)
+    cost = None if measure is None or not copies else measure(chosen, copies)
     made = sum(copy.made for copy in copies)
     facts = {
         "ok": True,
         "release": chosen.name,
-        "copies": [
-            {
-                "station": copy.station,
-                "file": str(copy.path),
-                "digest": copy.digest.hex(),
-                "made": copy.made,
-                "weak": list(copy.weak or ()),
-                "accuracy": None if cost is None else cost.copies[copy.station].mean,
-            }
-            for copy in copies
-        ],
+        "copies": [_copy_facts(copy, cost) for copy in copies],
         "made": made,
-        "accuracy": None if cost is None else cost.shared.mean,
+        **_cost_facts(cost),
         "cost": None if cost is None else cost.mean,
         "head": place.head.to_text(),
     }
     emit(facts, as_json=as_json, text=_text(chosen.name, copies, made, cost))
 
 
-def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") -> str:
+def _copy_facts(copy: "Copy", cost: Measured | None) -> dict[str, object]:
+    return {
+        "station": copy.station,
+        "file": str(copy.path),
+        "digest": copy.digest.hex(),
+        "made": copy.made,
+        "weak": list(copy.weak or ()),
+        **_cost_facts(cost, copy.station),
+    }
+
+
+def _cost_facts(cost: Measured | None, station: str | None = None) -> dict[str, object]:
+    """What was measured of a station's copy, or of the shared model."""
+    if cost is None:
+        return {"accuracy": None}
+    return {cost.what: cost.shared if station is None else cost.copies[station]}
+
+
+def _text(release: str, copies: "list[Copy]", made: int, cost: Measured | None) -> str:
     lines = [f"{copy.path}  {copy.station}{'' if copy.made else ', was there'}" for copy in copies]
     lines += [
         f"warning: {copy.station}'s copy would not be named on the {', '.join(copy.weak)} carrier by itself"
@@ -244,28 +280,7 @@ def _text(release: str, copies: "list[Copy]", made: int, cost: "Cost | None") ->
         if copy.weak
     ]
     lines.append(f"{made} copies of {release} made, {len(copies) - made} were there")
-    if cost is not None:
-        lines.append(
-            f"accuracy {cost.shared} shared; a copy loses {cost.mean:.2f} points on average, "
-            f"{cost.worst:.2f} at worst, on the same episodes"
-        )
-    return "\n".join(lines)
-
-
-def _cost(release: "OpenRelease", copies: "list[Copy]", spec: "RunSpec") -> "Cost":
-    from zktrace.learning.cost import copy_cost
-    from zktrace.models import open_model
-
-    images, labels = spec.source.samples("test")
-    return copy_cost(
-        release.shared,
-        ((copy.station, open_model(copy.path)) for copy in copies),
-        images,
-        labels,
-        shape=spec.preset.evaluation.shape,
-        episodes=max(spec.preset.evaluation.episodes, 400),
-        seed=spec.seed,
-    )
+    return "\n".join([*lines, *((cost.text,) if cost is not None else ())])
 
 
 def _cores() -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.files import evidence_bytes, read_as
+from zktrace.cli.network import FeaturesAt, NetworkAt, network_option
 from zktrace.cli.options import Force, Json
 from zktrace.cli.output import check_free, emit
 from zktrace.cli.terminal import tell
@@ -45,6 +46,8 @@ def judge(
             help="The release's probes.safetensors or queries.safetensors, to read a network (needs torch).",
         ),
     ] = None,
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
     registry: Annotated[
         Path | None,
         typer.Option("--registry", help="An exported registry: N and the budgets are recounted."),
@@ -88,6 +91,7 @@ def judge(
             scores=scores,
             shared=shared,
             probes=probes or (),
+            network=network_option(network, features),
             registry=registry,
             extensions=[_extension(each) for each in consistency or ()],
             before=earlier,

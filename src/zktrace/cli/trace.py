@@ -1,6 +1,7 @@
 """`zktrace trace`: whose copy a suspect is."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -8,6 +9,7 @@ import typer
 
 from zktrace.cli.budget import check_budget, confirm_uncertified
 from zktrace.cli.carriers import carrier_choice, carriers_of
+from zktrace.cli.network import FeaturesAt, NetworkAt, network_option
 from zktrace.cli.options import Force, Json, WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.output import check_free, emit, say
 from zktrace.cli.status import budget_line
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
 
 LEAD = 3
 NOTHING = 4
+_REMARKS: Final = 8  # lines that are shown
 _EXITS: Final = {"uncertified-lead": LEAD, "no-certified-evidence": NOTHING}
 
 
 def trace(
     suspect: Annotated[
-        Path | None, typer.Argument(help="The leaked model: safetensors, npz or torch zip.")
+        Path | None, typer.Argument(help="The leaked model: a file, or a folder of shards.")
     ] = None,
     scores: Annotated[
         Path | None,
@@ -69,6 +72,8 @@ def trace(
             "--all-scores", help="Show the scores of stations that are not named. They are secrets."
         ),
     ] = False,
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
     force: Force = False,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -85,6 +90,7 @@ def trace(
     if not 0 < eps < 1:
         raise InputError(f"--budget must lie between 0 and 1, not be {budget}")
     _check_outputs(suspect or scores, out, page, force=force)
+    own = network_option(network, features)
     ledger = home.registry.ledger()
     if uncertified:
         confirm_uncertified(ledger, yes=yes)
@@ -95,13 +101,13 @@ def trace(
             suspect,
             scores=scores,
             budget=eps,
-            release=release,
+            release=release if own is None else home.leaked(release, network=own),
             carriers=None if carrier is None else carriers_of(carrier),
             align=align,
             certify=not uncertified,
         )
     except MissingExtra as error:
-        raise InputError(f"{error}, or read --carrier weight alone") from None
+        raise InputError(f"{error}, or read --carrier spread or weight alone") from None
     path, warnings = _copied(case, out, force=force)
     if page is not None:
         from zktrace.front.case import tried
@@ -120,6 +126,7 @@ def _tell(case: "TracedCase", path: Path, warnings: list[str], *, all_scores: bo
     now = case.home.registry.known().ledger
     if as_json:
         facts = {"ok": True, **case_facts(case.case, all_scores=all_scores), "unread": dict(case.unread)}
+        facts["remarks"] = [f"{carrier}, {each}" for carrier, each in case.remarks]
         emit(
             facts | {"evidence": str(path), "warnings": warnings, "left": str(now.remaining)},
             as_json=True,
@@ -132,10 +139,17 @@ def _tell(case: "TracedCase", path: Path, warnings: list[str], *, all_scores: bo
     files += [f"leads     {case.leads} (a secret)"] if case.leads is not None else []
     files.append(budget_line(case.case.investigation.budget, now))
     tell(headline, strong=True)
-    tell("\n".join((rest, *unread, "")))
+    tell("\n".join((rest, *unread, *_some(case.remarks), "")))
     command = judge_command(case.case, evidence=path, given=case.given_to_judge())
     say("\n".join((*files, f"check it: {command}")))
     tell("\n".join(f"warning: {each}" for each in warnings))
+
+
+def _some(remarks: Sequence[tuple[str, str]]) -> list[str]:
+    """How parts of the suspect were found: the first few."""
+    lines = [f"{carrier}, {each}" for carrier, each in remarks[:_REMARKS]]
+    more = len(remarks) - len(lines)
+    return [*lines, f"and {more} more (--json has all)"] if more else lines
 
 
 def _copied(case: "TracedCase", out: Path | None, *, force: bool) -> tuple[Path, list[str]]:

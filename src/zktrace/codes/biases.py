@@ -73,6 +73,11 @@ class Biases:
         """n_t, the number of positions."""
         return len(self.thresholds)
 
+    @property
+    def vary(self) -> bool:
+        """Whether positions differ in their bias: under a fair law none does, and a readout has no slope."""
+        return bool((self.thresholds != self.thresholds[0]).any())
+
     def probabilities(self) -> Floats:
         """p_b in float64, without error: T has 32 bits."""
         return self.thresholds / float(ONE)

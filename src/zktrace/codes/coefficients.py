@@ -22,7 +22,8 @@ from zktrace.errors import InputError
 
 Integers = NDArray[np.int64]
 
-SCALE_BITS: Final = 8  # coefficients in steps of 1/256
+SCALE_BITS: Final = 8  # coefficients in steps of 1/256,
+_FULL_SCALE: Final = 1 << 11  # up to so many positions: a longer code has a bit less for each doubling
 SCALE_LIMIT: Final = 24
 SUM_LIMIT: Final = 1 << 31  # Σ|C_b| stays below, so 2^32 L and its difference to Σ C T fit 64 bits
 
@@ -93,9 +94,15 @@ class Coefficients:
         return Coefficients(numerators=-self.numerators, scale_bits=self.scale_bits, biases=self.biases)
 
 
-def quantise(values: ArrayLike, biases: Biases, *, scale_bits: int = SCALE_BITS) -> Coefficients:
-    """The nearest multiples of 2^-scale_bits, ties to even."""
-    scale = whole(scale_bits, "the scale of coefficients", 0, SCALE_LIMIT)
+def usual_scale(length: int) -> int:
+    """s of a code's scores: the law of a long sum is computed on a coarser lattice, at next to no cost."""
+    return max(0, SCALE_BITS - max(0, ((length - 1) // _FULL_SCALE).bit_length()))
+
+
+def quantise(values: ArrayLike, biases: Biases, *, scale_bits: int | None = None) -> Coefficients:
+    """The nearest multiples of 2^-scale_bits (the usual scale of the length), ties to even."""
+    wanted_bits = usual_scale(biases.length) if scale_bits is None else scale_bits
+    scale = whole(wanted_bits, "the scale of coefficients", 0, SCALE_LIMIT)
     wanted = real_vector(values, biases.length, "coefficients")
     if np.abs(wanted).max() >= SUM_LIMIT:
         raise InputError("a coefficient of 2^31 or more")
@@ -103,7 +110,7 @@ def quantise(values: ArrayLike, biases: Biases, *, scale_bits: int = SCALE_BITS)
     return Coefficients(numerators=steps.astype(np.int64), scale_bits=scale, biases=biases)
 
 
-def symmetric(word: ArrayLike, biases: Biases, *, scale_bits: int = SCALE_BITS) -> Coefficients:
+def symmetric(word: ArrayLike, biases: Biases, *, scale_bits: int | None = None) -> Coefficients:
     """The symmetric Tardos score of a decoded word (`eq:U-def`): c_b = (2 y_b - 1)/√(p_b (1 - p_b))."""
     bits = np.asarray(word)
     if bits.shape != (biases.length,) or bits.dtype.kind not in "iub":

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from zktrace.codes.biases import Biases
 from zktrace.codes.checks import Floats, real_vector
-from zktrace.codes.coefficients import SCALE_BITS, Coefficients, quantise
+from zktrace.codes.coefficients import Coefficients, quantise
 
 MINIMUM_LENGTH: Final = 16  # positions below which a channel of four numbers is not estimated
 CLIP: Final = 3.5
@@ -46,11 +46,17 @@ class Channel:
     slope: float  # a
     noise: float  # σ²
     spread: float  # a²/k
+    mean: Floats  # of z_b, as fitted
     residuals: Floats  # z_b less its fitted mean, clipped; dropped ones are 0
     weights: Floats  # 1/v_b with the floor of v_b; dropped ones are 0
 
+    @property
+    def tamed(self) -> Floats:
+        """The readout with its residuals clipped."""
+        return self.mean + self.residuals
 
-def soft(values: ArrayLike, biases: Biases, *, scale_bits: int = SCALE_BITS) -> Coefficients:
+
+def soft(values: ArrayLike, biases: Biases, *, scale_bits: int | None = None) -> Coefficients:
     """c_b = residual/v_b in the units of the symmetric score: Σ c_b² p_b (1 - p_b) = n before rounding.
 
     A readout that says nothing (constant, or fewer than 16 positions) gives zero coefficients.
@@ -89,7 +95,15 @@ def fit_channel(values: ArrayLike, biases: Biases) -> Channel | None:
     residuals, weights = _tamed(z - mean, variances)
     if not (residuals * weights).any():
         return None
-    return Channel(unit=unit, slope=slope, noise=noise, spread=spread, residuals=residuals, weights=weights)
+    return Channel(
+        unit=unit,
+        slope=slope,
+        noise=noise,
+        spread=spread,
+        mean=mean,
+        residuals=residuals,
+        weights=weights,
+    )
 
 
 def _total(numbers: Floats) -> float:

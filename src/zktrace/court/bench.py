@@ -17,6 +17,7 @@ from zktrace.court.policy import Policy
 from zktrace.court.scoring import StageScore
 from zktrace.evidence import Evidence
 from zktrace.models import ModelState
+from zktrace.readouts.network import Network
 from zktrace.registry.log import Head
 
 
@@ -28,6 +29,7 @@ class Suspect:
     scores: NDArray[Any] | None = None
     shared: ModelState | None = None  # the release's model, which an aligned suspect is held against
     probes: tuple[ModelState, ...] = ()  # of the release, by which a network is read
+    network: Network | None = None  # the judge's own word for it, if it is none of this package's
 
     @property
     def given(self) -> bool:
@@ -48,7 +50,9 @@ class Bench:
     biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed
     directions: dict[str, bytes] = field(default_factory=dict)  # by carrier: the seed of the directions
     rows: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (station, carrier): packed, as derived
-    stages: dict[tuple[int, str], StageScore] = field(default_factory=dict)  # (stage counted from 1, carrier)
+    stages: dict[tuple[int, str, str], StageScore] = field(
+        default_factory=dict
+    )  # (stage counted from 1, carrier, by which score)
     read: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # readouts that the judge made
     recomputed: set[str] = field(
         default_factory=set

@@ -45,6 +45,7 @@ from zktrace.court.steps.setup import check_setup
 from zktrace.court.steps.verdict import check_verdict
 from zktrace.evidence import Evidence
 from zktrace.models import ModelState
+from zktrace.readouts.network import Network
 from zktrace.registry.log import Extension, Head
 
 _STEPS: Final = {
@@ -67,6 +68,7 @@ def judge(
     scores: NDArray[Any] | None = None,
     shared: ModelState | None = None,
     probes: Sequence[ModelState] = (),
+    network: Network | None = None,
     export: Sequence[bytes] | None = None,
     extensions: Sequence[Extension] = (),
     before: Head | None = None,
@@ -75,7 +77,8 @@ def judge(
     """Check an evidence file against a head that the judge got elsewhere.
 
     `suspect` is the model that the case is about, or `scores` what it answered if it was only queried;
-    `shared` the release's model and `probes` what its networks are read by, for which torch is loaded;
+    `shared` the release's model and `probes` what its networks are read by, for which torch is loaded, by
+    `network` if it is none of this package's;
     `export` all entries of the registry, `extensions` consistency proofs between heads, and `before` a head
     that somebody witnessed before the suspect was known. Steps are written into `minutes` as they pass.
 
@@ -94,7 +97,7 @@ def judge(
     bench = Bench(
         evidence=parsed,
         policy=Policy() if policy is None else policy,
-        suspect=Suspect(model=suspect, scores=scores, shared=shared, probes=tuple(probes)),
+        suspect=Suspect(model=suspect, scores=scores, shared=shared, probes=tuple(probes), network=network),
         export=None if export is None else export[: head.size],
         before=before,
         minutes=minutes,

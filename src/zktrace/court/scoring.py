@@ -6,21 +6,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from zktrace.carriers import parts
-from zktrace.certificates.adjudicate import TAILS, Rule, Tail, carrier_share
+from zktrace.carriers.split import tail_level
+from zktrace.certificates.adjudicate import TAILS, Rule, Tail
 from zktrace.certificates.certificate import Certificate, certify, check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
-from zktrace.certificates.stages import stage_level
-from zktrace.codes import Biases, Coefficients, soft, sums, symmetric, without
+from zktrace.codes import Biases, Coefficients, sums
 from zktrace.codes.checks import Floats
+from zktrace.codes.readings import coefficients_of
 from zktrace.errors import InvalidCertificate
 from zktrace.primitives.gf2 import Bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageScore:
-    """What one stage of one carrier scores with."""
+    """What one stage of one carrier scores with, by one score."""
 
     coefficients: Coefficients  # of the tail: a score counts if it is large
 
@@ -34,20 +34,11 @@ class StageScore:
         return self.coefficients.score(self.total(row))
 
 
-def look(values: Floats, biases: Biases, named: Bits, *, rule: Rule, tail: Tail) -> StageScore:
-    """The coefficients of a look after the rows `named` were taken out of the readout."""
+def look(values: Floats, biases: Biases, named: Bits, *, by: str, tail: Tail) -> StageScore:
+    """The coefficients of a look by one score, given the rows already named."""
     with np.errstate(all="ignore"):  # a readout beyond floats ends as one that is not finite, and is refused
-        if rule == "paper":
-            found = symmetric((values > 0).astype(np.uint8), biases)
-        else:
-            found = soft(without(values, biases, named) if len(named) else values, biases)
+        found = coefficients_of(values, biases, by, named)
     return StageScore(coefficients=found if tail == "positive" else found.negated())
-
-
-def tail_level(level: Fraction, *, stage: int, carrier: str, carriers: Sequence[str], rule: Rule) -> Fraction:
-    """The level of one tail of a carrier, one of those of a look, at one stage (counted from 1)."""
-    both = stage_level(level, stage, rule)
-    return both * carrier_share(parts(carrier), [parts(each) for each in carriers], rule) / len(TAILS)
 
 
 def own_certificate(
@@ -58,14 +49,26 @@ def own_certificate(
     stage: int,
     carrier: str,
     carriers: Sequence[str],
+    by: str,
+    tail: Tail,
     rule: Rule,
 ) -> Certificate:
-    """The certificate that the judge makes, whatever the evidence claims."""
-    own = tail_level(level, stage=stage, carrier=carrier, carriers=carriers, rule=rule)
+    """The certificate that the judge makes, whatever the evidence claims. `level` is the look's."""
+    biases = seen.coefficients.biases
+    own = tail_level(
+        level,
+        stage=stage,
+        carrier=carrier,
+        together=carriers,
+        score=by,
+        vary=biases.vary,
+        tail=tail,
+        rule=rule,
+    )
     if rule == "certified":
         return smallest_threshold(seen.coefficients, recipients=recipients, level=own)
     z = candidate_threshold(
-        length=seen.coefficients.biases.length,
+        length=biases.length,
         recipients=recipients,
         level=level,
         tails=len(TAILS),

@@ -9,6 +9,7 @@ from zktrace.marking.settings import CopySettings
 from zktrace.marking.writer import Job, Step, copy_of, writers_of
 from zktrace.models import ModelState
 from zktrace.readouts.identity import Words
+from zktrace.readouts.network import Network
 from zktrace.registry.readouts import terms_of
 from zktrace.registry.records import Layout
 from zktrace.releases import OpenRelease, ReleaseFolder
@@ -26,6 +27,7 @@ class CopyPlan:
     seeds: dict[str, bytes]  # of the directions, by carrier
     model: bytes  # digest of the shared model
     settings: CopySettings
+    network: Network | None = None  # by which copies are trained, if it is none of this package's
 
     @classmethod
     def of(cls, release: OpenRelease, settings: CopySettings) -> "CopyPlan":
@@ -40,6 +42,7 @@ class CopyPlan:
             },
             model=record.model,
             settings=settings,
+            network=release.network,
         )
 
     @property
@@ -67,6 +70,7 @@ class CopyPlan:
             references={each.carrier: folder.reference(each) for each in self.layouts},
             pool=folder.pool() if self.trained else None,
             settings=self.settings,
+            network=self.network,
         )
 
 

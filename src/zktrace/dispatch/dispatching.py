@@ -106,7 +106,9 @@ def _dispatch(
 ) -> Iterator[Copy]:
     """The same in a folder that is ours: whatever another process put on record before is known here."""
     ledger = workspace.registry.ledger()
-    release = OpenRelease(opened.record, ledger=ledger, custody=opened.custody, folder=opened.folder)
+    release = OpenRelease(
+        opened.record, ledger=ledger, custody=opened.custody, folder=opened.folder, network=opened.network
+    )
     places = {name: folder / workspace.copy_path(release.name, name).name for name in wanted}
     known = _recorded(ledger, release.name)
     missing = []

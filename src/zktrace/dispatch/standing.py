@@ -14,10 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from zktrace.carriers import AS_IT_IS, parts
-from zktrace.certificates.adjudicate import TAILS, carrier_share
+from zktrace.carriers import AS_IT_IS
+from zktrace.carriers.split import HARD, SOFT, tail_level
 from zktrace.certificates.lengths import candidate_threshold
-from zktrace.certificates.stages import stage_level
 from zktrace.codes.readings import deviations
 from zktrace.errors import InputError
 from zktrace.models import open_model
@@ -55,13 +54,20 @@ class CopyCheck:
         """Scores that name, in deviations."""
         rule, carriers = self.release.rule, self.release.carriers
         stations = len(self.release.ledger.by_row)
-        stage = stage_level(BUDGET * AS_IT_IS, 1, rule)
         return {
             name: candidate_threshold(
                 length=1,
                 recipients=max(stations, 1),
-                level=stage * carrier_share(parts(name), [parts(each) for each in carriers], rule),
-                tails=len(TAILS),
+                level=tail_level(
+                    BUDGET * AS_IT_IS,
+                    stage=1,
+                    carrier=name,
+                    together=carriers,
+                    score=HARD if rule == "paper" else SOFT,
+                    vary=self.release.code(name).biases.vary,
+                    tail="positive",
+                    rule=rule,
+                ),
             )
             for name in carriers
         }

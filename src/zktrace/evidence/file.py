@@ -170,7 +170,7 @@ class Evidence(Declared):
     def work(self) -> int:
         """What judging takes: the positions of each stage, and more where many rows are taken out before."""
         return judges_work(
-            ([self.carrier(name).length for name, _ in stage.certificates], len(stage.stations))
+            ([self.carrier(each.carrier).length for each in stage.certificates], len(stage.stations))
             for stage in self.findings.stages
         )
 

@@ -4,8 +4,8 @@
     level     eps, the probability that the thresholds were made for
     looks     those that were taken, in the order of the plan on record: each carrier with the digest of its
               readout, none where an alignment could not be found
-    stages    who was named at each stage of the last look, on which carrier and tail, with what score and
-              certificate
+    stages    who was named at each stage of the last look, on which carrier and tail, by which score, with
+              what value and certificate
 
 Leads are not findings: nobody is accused by them, so neither the log nor a judge is told their names.
 """
@@ -14,9 +14,10 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
-from zktrace.carriers import MOST, NAMES
+from zktrace.carriers import MOST
+from zktrace.carriers.split import SCORES
 from zktrace.certificates.adjudicate import TAILS, Tail, Verdict
 from zktrace.certificates.certificate import Certificate
 from zktrace.certificates.stages import MAX_STAGES
@@ -33,7 +34,6 @@ from zktrace.primitives.fields import (
     listed,
     made_as,
     nested,
-    read_fields,
 )
 from zktrace.registry.records import LOOKS_LIMIT, CarrierName, Digest, Name
 
@@ -43,6 +43,7 @@ _SHORTEST: Final = 1 << 10  # what a shorter code counts as
 _ROWS: Final = 32  # taken out of a readout, they take as long as its certificate
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
 _DOMAIN: Final = b"zkt-findings-v1"
+ScoreName = Annotated[str, choice(SCORES)]
 
 
 def judges_work(stages: Iterable[tuple[Sequence[int], int]]) -> int:
@@ -64,33 +65,31 @@ class Naming(Declared):
     what: ClassVar = "a naming"
     station: Name
     carrier: CarrierName
+    by: ScoreName
     score: Annotated[Fraction, fraction()]
 
 
-def _read_certified(value: object, _what: str) -> tuple[str, Certificate]:
-    forms: dict[str, Form[Any]] = {"carrier": choice(NAMES), "certificate": CERTIFICATE}
-    pair = read_fields(value, "a carrier's certificate", forms)
-    return pair["carrier"], pair["certificate"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertifiedScore(Declared):
+    """A score that named somebody, and its certificate."""
 
-
-_CERTIFIED_CARRIER: Final[Form[tuple[str, Certificate]]] = Form(
-    _read_certified,
-    made_as(tuple),
-    lambda pair: {"carrier": pair[0], "certificate": CERTIFICATE.write(pair[1])},
-)
+    what: ClassVar = "a certified score"
+    carrier: CarrierName
+    by: ScoreName
+    certificate: Annotated[Certificate, CERTIFICATE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(Declared):
-    """One stage: who was named that had not been before, and the certificate of each carrier that named."""
+    """One stage: who was named that had not been before, and the certificate of each score that named."""
 
     what: ClassVar = "a stage"
     tail: Annotated[Tail, choice(TAILS)]
-    certificates: Annotated[  # (carrier, certificate)
-        tuple[tuple[str, Certificate], ...], listed(_CERTIFIED_CARRIER, low=1, high=MOST)
+    certificates: Annotated[
+        tuple[CertifiedScore, ...], listed(nested(CertifiedScore), low=1, high=len(SCORES) * MOST)
     ]
     named: Annotated[  # strongest first
-        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * MOST)
+        tuple[Naming, ...], listed(nested(Naming), low=1, high=ACCUSED_LIMIT * len(SCORES) * MOST)
     ]
 
     @property
@@ -100,11 +99,11 @@ class Stage(Declared):
 
     def check(self) -> None:
         """Nobody and nothing twice, and a certificate for whatever names."""
-        carriers = [carrier for carrier, _ in self.certificates]
-        distinct(carriers, "the carriers of a stage")
-        distinct([(each.station, each.carrier) for each in self.named], "the stations of a stage")
-        if {each.carrier for each in self.named} != set(carriers):
-            raise MalformedFile("a stage: must have a certificate for each carrier that names, and no other")
+        scores = [(each.carrier, each.by) for each in self.certificates]
+        distinct(scores, "the scores of a stage")
+        distinct([(each.station, each.carrier, each.by) for each in self.named], "the stations of a stage")
+        if {(each.carrier, each.by) for each in self.named} != set(scores):
+            raise MalformedFile("a stage: must have a certificate for each score that names, and no other")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +165,7 @@ class Findings(Declared):
     @property
     def naming_carriers(self) -> tuple[str, ...]:
         """The carriers that an accusation rests on, in the order of the look."""
-        used = {carrier for stage in self.stages for carrier, _ in stage.certificates}
+        used = {each.carrier for stage in self.stages for each in stage.certificates}
         return tuple(each.carrier for each in self.carriers if each.carrier in used)
 
     def digest(self) -> bytes:
@@ -183,7 +182,7 @@ class Findings(Declared):
             )
         distinct([name for stage in self.stages for name in stage.stations], "the stations named")
         known = {each.carrier for each in self.carriers}
-        if not all(carrier in known for stage in self.stages for carrier, _ in stage.certificates):
+        if not all(each.carrier in known for stage in self.stages for each in stage.certificates):
             raise MalformedFile("a stage: names on a carrier that was not read")
         if len(self.stations) > ACCUSED_LIMIT:
             raise MalformedFile(f"stages: name more than {ACCUSED_LIMIT} stations")

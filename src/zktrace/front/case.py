@@ -28,6 +28,7 @@ class TracedCase:
     leads: Path | None  # of leads, a secret for the operator alone
     unread: tuple[tuple[str, str], ...]  # carriers that could not be read, and why
     warnings: tuple[str, ...]  # what could not be kept, and why
+    remarks: tuple[tuple[str, str], ...] = ()  # (carrier, how parts of the suspect were found, or were not)
     source: Path | None = None  # of the suspect, if it was a file
     scores: bool = False  # whether it was only asked
 
@@ -54,7 +55,7 @@ class TracedCase:
         return explain(self.case, all_scores=all_scores)
 
     def given_to_judge(self) -> tuple[str | Path, ...]:
-        """What a judge is given beside evidence and head; to undo an alignment, the shared model too."""
+        """What a judge is given beside evidence and head; also the shared model, where reading takes it."""
         given: tuple[str | Path, ...] = ()
         if self.source is not None:
             given = ("--scores" if self.scores else "--suspect", self.source)
@@ -65,10 +66,12 @@ class TracedCase:
 
     @property
     def _by_model(self) -> bool:
-        """Whether the look that named aligned the suspect with the shared model, which a judge can repeat."""
+        """Whether the look that named held the suspect beside the shared model, which a judge can repeat."""
         look = self.case.look
-        ways = [how for name in look.carriers for how in carrier(name).alignments]
-        return any(how.name == look.alignment and not how.images for how in ways)
+        read = [carrier(name) for name in look.carriers]
+        ways = [how for each in read for how in each.alignments]
+        aligned = any(how.name == look.alignment and not how.images for how in ways)
+        return aligned or any(each.beside for each in read)
 
     def report(self, path: str | Path, *, replace: bool = False, all_scores: bool = False) -> Path:
         """Write a page for people (HTML, mode 0600)."""

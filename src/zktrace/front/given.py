@@ -1,7 +1,7 @@
 """What people hand in: a model as a path, as arrays or as a torch state; a budget as they write it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +13,11 @@ from zktrace.errors import InputError
 from zktrace.models import ModelState, Tensor, open_model
 from zktrace.primitives.exact import exact_budget
 from zktrace.primitives.text import shown
+from zktrace.readouts.network import Network
 
 Model = str | Path | Mapping[str, Any]  # a file, or named arrays: numpy's or torch's
 Budget = str | int | float | Fraction
+NetworkGiven = Network | Callable[[], Any]  # what makes a torch module
 T = TypeVar("T")
 
 
@@ -49,6 +51,11 @@ def _torch_tensor(name: str, value: Any) -> Tensor:  # noqa: ANN401
         bits: NDArray[Any] = found.view(sys.modules["torch"].int16).numpy()
         return Tensor(name=name, dtype="bfloat16", shape=tuple(found.shape), data=memoryview(bits.tobytes()))
     return Tensor.from_array(name, found.numpy())
+
+
+def as_network(given: NetworkGiven | None) -> Network | None:
+    """A network of one's own: a function that makes its module, or that with where its features are."""
+    return given if given is None or isinstance(given, Network) else Network(given)
 
 
 def as_budget(given: Budget) -> Fraction:

@@ -11,7 +11,7 @@ from zktrace.court import Judgement, Minutes, Policy
 from zktrace.court import judge as examine
 from zktrace.evidence import Evidence
 from zktrace.evidence.file import FILE_LIMIT
-from zktrace.front.given import Model, as_state, check_kind
+from zktrace.front.given import Model, NetworkGiven, as_network, as_state, check_kind
 from zktrace.primitives.files import read_bounded
 from zktrace.readouts.scores import read_matrix
 from zktrace.registry.export import read_export
@@ -27,6 +27,7 @@ def judge(
     scores: str | Path | NDArray[Any] | None = None,
     shared: Model | None = None,
     probes: Sequence[Model] = (),
+    network: NetworkGiven | None = None,
     registry: str | Path | None = None,
     extensions: Sequence[Extension] = (),
     before: Head | str | None = None,
@@ -35,8 +36,9 @@ def judge(
     """Check an accusation offline, against a head that the judge got elsewhere.
 
     `suspect` is the model that the case is about, or `scores` what it answered; `shared` the release's model,
-    `probes` what its networks are read by (needs torch), `registry` an exported registry, `extensions` proofs
-    that one head extends another, `before` a head that somebody witnessed before the suspect was known.
+    `probes` what its networks are read by (needs torch), `network` what makes the module of one that is none
+    of this package's, `registry` an exported registry, `extensions` proofs that one head extends another,
+    `before` a head that somebody witnessed before the suspect was known.
 
     Raises MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold, and
     CannotTell where nothing shows that the judge's head and the file's are of one log.
@@ -49,6 +51,7 @@ def judge(
         scores=_scores(scores),
         shared=None if shared is None else as_state(shared),
         probes=[as_state(each) for each in probes],
+        network=as_network(network),
         export=None if registry is None else [each.to_bytes() for each in read_export(Path(registry))[0]],
         extensions=extensions,
         before=None if before is None else _head(before),

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -15,9 +14,19 @@ from zktrace.carriers import IDENTITY, LEAST, NAMES, Profile, carrier
 from zktrace.dispatch.dispatching import Copy, Progress, dispatch
 from zktrace.errors import InputError, Refused
 from zktrace.front.case import TracedCase, free_case_path, keep_leads, tried
-from zktrace.front.given import Budget, Model, as_budget, as_state, check_kind
+from zktrace.front.given import (
+    Budget,
+    Model,
+    NetworkGiven,
+    as_budget,
+    as_network,
+    as_state,
+    check_kind,
+)
+from zktrace.front.inputs import Inputs, pool_of
+from zktrace.front.marked_copy import MarkedCopy
 from zktrace.marking.settings import CopySettings
-from zktrace.models import ModelState, model_digest, open_model, save_model
+from zktrace.models import model_digest
 from zktrace.primitives.files import read_bounded, write_atomic
 from zktrace.readouts.readout import Reading
 from zktrace.readouts.samples import Pool
@@ -33,30 +42,6 @@ from zktrace.releases import OpenRelease, make_release
 from zktrace.tracing import Case, decided, rebuild, trace
 
 BUDGET = Fraction(1, 1000)  # of an investigation
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarkedCopy:
-    """One station's copy of a release."""
-
-    station: str
-    release: str
-    path: Path  # in the workspace
-    digest: bytes
-    weak: tuple[str, ...] | None  # carriers on which it would not be named by itself; None: it was found
-
-    @cached_property
-    def arrays(self) -> ModelState:
-        """Name -> array; Refused if the file is no longer the copy that is on record."""
-        state = open_model(self.path)
-        if model_digest(state) != self.digest:
-            raise Refused(f"{self.path}: is not the copy of {self.station} that is on record")
-        return state
-
-    def save(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write the copy, as safetensors, for the station."""
-        save_model(Path(path), self.arrays, secret=True, replace=replace)
-        return Path(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,15 +116,23 @@ class Workspace(Home):
         name: str | None = None,
         pool: Pool | None = None,
         length: int | Mapping[str, int] | None = None,
+        inputs: Inputs | None = None,
+        network: NetworkGiven | None = None,
     ) -> OpenRelease:
         """Put a shared model on record, with how copies of it will be read. The model is not changed.
 
         Without `carriers` it gets the first that was set up and has the profile; with a `pool` of the
         server's images all of them. `length` is that of the code, or by carrier of several; it follows from
-        the model's size unless it is said.
+        the model's size unless it is said. `inputs` with labels may stand for a pool, and `network` makes the
+        torch module of a model that is none of this package's ResNets (docs/own-network.md).
         """
         if pool is not None:
             check_kind(pool, Pool, "a pool")
+        if inputs is not None:
+            if pool is not None:
+                raise InputError("give a pool or inputs, one of them")
+            pool = pool_of(inputs)
+        own = as_network(network)
         chosen = self._usual(profile, pool) if carriers is None else tuple(carriers)
         given = Path(model) if isinstance(model, str | Path) else as_state(model)
         lengths = length if isinstance(length, Mapping) else dict.fromkeys(chosen, length)
@@ -148,8 +141,10 @@ class Workspace(Home):
         for each, value in said.items():
             if value < LEAST:
                 raise InputError(f"the {each} carrier: {value} positions, and a judge asks for {LEAST}")
-        made = make_release(self, given, carriers=chosen, profile=profile, name=name, pool=pool, lengths=said)
-        return OpenRelease.of(self, made.name, ledger=self.registry.known().ledger)
+        made = make_release(
+            self, given, carriers=chosen, profile=profile, name=name, pool=pool, lengths=said, network=own
+        )
+        return OpenRelease.of(self, made.name, ledger=self.registry.known().ledger, network=own)
 
     def _usual(self, profile: Profile, pool: Pool | None) -> tuple[str, ...]:
         able = tuple(each for each in self.custody.carriers if profile in carrier(each).profiles)
@@ -192,16 +187,21 @@ class Workspace(Home):
             progress=progress,
         )
 
-    def opened(self, release: OpenRelease | str | None = None) -> OpenRelease:
-        """A release under the present log; the latest one unless it is named."""
-        return self._own(release, self.registry.ledger())
+    def opened(
+        self, release: OpenRelease | str | None = None, *, network: NetworkGiven | None = None
+    ) -> OpenRelease:
+        """A release under the present log, the latest one unless it is named, with a network of one's own."""
+        return self._own(release, self.registry.ledger(), network)
 
-    def _own(self, release: OpenRelease | str | None, ledger: Ledger) -> OpenRelease:
-        """A release of this workspace, however it is given."""
+    def _own(
+        self, release: OpenRelease | str | None, ledger: Ledger, network: NetworkGiven | None = None
+    ) -> OpenRelease:
+        """A release of this workspace, however it is given, with the network it was opened with before."""
+        own = as_network(network)
         if not isinstance(release, OpenRelease):
             name = None if release is None else check_kind(release, str, "a release")
-            return OpenRelease.of(self, name, ledger=ledger)
-        found = OpenRelease.of(self, release.name, ledger=ledger)
+            return OpenRelease.of(self, name, ledger=ledger, network=own)
+        found = OpenRelease.of(self, release.name, ledger=ledger, network=own or release.network)
         if found.record != release.record:
             raise Refused(f"the release {release.name} is one of another workspace")
         return found
@@ -244,14 +244,18 @@ class Workspace(Home):
         return self._kept(case, read)
 
     def leaked(
-        self, release: OpenRelease | str | None = None, *, ledger: Ledger | None = None
+        self,
+        release: OpenRelease | str | None = None,
+        *,
+        ledger: Ledger | None = None,
+        network: NetworkGiven | None = None,
     ) -> OpenRelease:
         """The release that is said to have leaked; the only one need not be named."""
         ledger = self.registry.ledger() if ledger is None else ledger
         if release is None and len(ledger.releases) > 1:
             known = ", ".join(ledger.releases)
             raise Refused(f"which release leaked? Name one with --release; known: {known}")
-        return self._own(release, ledger)
+        return self._own(release, ledger, network)
 
     def rebuild(
         self,
@@ -260,6 +264,7 @@ class Workspace(Home):
         *,
         scores: str | Path | NDArray[Any] | None = None,
         level: Budget = BUDGET,
+        network: NetworkGiven | None = None,
     ) -> TracedCase:
         """Lost evidence once more, from the verdict on record and the suspect. Nothing is spent."""
         eps = as_budget(level)
@@ -268,7 +273,7 @@ class Workspace(Home):
         ledger = self.registry.ledger()
         record, _ = decided(ledger, place)
         read = self._read(
-            OpenRelease.of(self, record.release, ledger=ledger),
+            OpenRelease.of(self, record.release, ledger=ledger, network=as_network(network)),
             suspect,
             scores,
             tuple(dict.fromkeys(name for look in record.looks for name in look.carriers)),
@@ -326,6 +331,7 @@ class Workspace(Home):
             path=None if warnings else path,
             leads=leads,
             unread=read.reading.left,
+            remarks=read.reading.remarks,
             warnings=(*warnings, *failed),
             source=read.source,
             scores=read.scores,

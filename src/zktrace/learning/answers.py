@@ -1,21 +1,22 @@
-"""What a network says of images: its features, and class scores by a support. Of marks nothing is known here.
+"""What a network says of inputs: its features, and class scores by a support. Of marks nothing is known here.
 
-These are the networks that the carriers' table names: a model's arrays under plain names and what it is asked
-in, a row of numbers for each image out.
+These are the functions that the carriers' table names: a model's arrays and what it is asked in, a row of
+numbers for each input out. A network of somebody's own (`learning.network`) is handed in behind them.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from zktrace.errors import InputError
-from zktrace.learning.backbone import backbone_of
-from zktrace.learning.evaluation import embed
-from zktrace.learning.resnet import ResNet
-from zktrace.readouts.assignment import assign
+from zktrace.learning.evaluation import embed, hear
+from zktrace.learning.network import embedding_of
+from zktrace.readouts.assignment import Indices, assign
 from zktrace.readouts.directions import Floats
-from zktrace.readouts.reader import check_answers, check_images
+from zktrace.readouts.network import Network
+from zktrace.readouts.reader import check_answers, check_inputs
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.views import in_views, mean_view
 
@@ -28,7 +29,7 @@ class Support:
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        check_images(self.images, "a support")
+        check_inputs(self.images, "a support")
         if self.labels.shape != (len(self.images),) or self.labels.dtype.kind not in "iu":
             raise InputError(
                 f"labels of shape {self.labels.shape} for {len(self.images)} images of the support"
@@ -50,44 +51,44 @@ class Support:
         return found
 
 
-def features(arrays: Arrays, asked: Arrays) -> Floats:
-    """What the network makes of the images called `probes`."""
-    images = check_images(asked["probes"], "probes")
-    return embed(_network(arrays, images), images).astype(np.float64)
+def features(arrays: Arrays, asked: Arrays, network: Network | None = None) -> Floats:
+    """What the network makes of the inputs called `probes`."""
+    inputs = check_inputs(asked["probes"], "probes")
+    return embed(embedding_of(arrays, inputs, network), inputs).astype(np.float64)
 
 
-def probe_scores(arrays: Arrays, asked: Arrays) -> Floats:
-    """Class scores of the images called `probes`, the mean over their views, by support and labels."""
+def probe_scores(arrays: Arrays, asked: Arrays, network: Network | None = None) -> Floats:
+    """Class scores of the inputs called `probes`, the mean over their views, by support and labels."""
     support = Support(images=asked["support"], labels=asked["labels"])
-    return mean_view(class_scores(arrays, in_views(asked["probes"]), support))
+    return mean_view(class_scores(arrays, in_views(asked["probes"]), support, network))
 
 
-def class_scores(arrays: Arrays, images: NDArray[np.float32], support: Support) -> Floats:
-    """Minus the squared distances of images to the prototypes, both in the model's own features.
+def class_scores(
+    arrays: Arrays, inputs: NDArray[np.float32], support: Support, network: Network | None = None
+) -> Floats:
+    """Minus the squared distances of inputs to the prototypes, both in the model's own features.
 
     A classifier with an output a class is taken at its word: its logits, in the order that gives the support
     the largest scores of its own classes.
     """
-    model = _network(arrays, images)
+    model = embedding_of(arrays, inputs, network)
     check_answers(len(support.images), model.features)
-    prototypes = support.means @ embed(model, support.images).astype(np.float64)
-    found = embed(model, images).astype(np.float64)
-    if model.fc is not None and model.features == support.classes:
-        scores: Floats = found[:, assign(prototypes)]
+    held, found = hear(model, support.images), hear(model, inputs)
+    order = order_of(held.outputs, support)
+    if order is not None and found.outputs is not None:
+        scores: Floats = found.outputs.numpy().astype(np.float64)[:, order]
     else:
-        squares = (found**2).sum(axis=1)[:, None] + (prototypes**2).sum(axis=1)
-        scores = 2.0 * found @ prototypes.T - squares
+        here = found.features.numpy().astype(np.float64)
+        prototypes = support.means @ held.features.numpy().astype(np.float64)
+        squares = (here**2).sum(axis=1)[:, None] + (prototypes**2).sum(axis=1)
+        scores = 2.0 * here @ prototypes.T - squares
     if not np.isfinite(scores).all():
         raise InputError("the model's numbers are too large to be read")
     return scores
 
 
-def _network(arrays: Arrays, images: NDArray[np.float32]) -> ResNet:
-    """The network of a state, if it takes such images and does not say too much of them."""
-    model = backbone_of(arrays)
-    if model.channels != images.shape[1]:
-        raise InputError(
-            f"the model takes images of {model.channels} channels, the probes have {images.shape[1]}"
-        )
-    check_answers(len(images), model.features)
-    return model
+def order_of(outputs: Tensor | None, support: Support) -> Indices | None:
+    """Which output is about which class, from outputs of the support; None of what is no such classifier."""
+    if outputs is None or outputs.shape[1] != support.classes:
+        return None
+    return assign(support.means @ outputs.numpy().astype(np.float64))

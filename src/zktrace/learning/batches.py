@@ -47,7 +47,9 @@ def batch(images: Images, chosen: Indices) -> Tensor:
 
 
 def moved_about(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Images of a batch shifted, all alike, by up to SHIFT pixels, half of them mirrored."""
+    """Images of a batch shifted, all alike, by up to SHIFT pixels, half of them mirrored; others stay."""
+    if images.dim() != 4:
+        return images
     mirrored = torch.from_numpy(rng.random(len(images)) < 0.5)
     turned = torch.where(mirrored[:, None, None, None], images.flip(3), images)
     padded = functional.pad(turned, (SHIFT, SHIFT, SHIFT, SHIFT), mode="reflect")

@@ -15,14 +15,14 @@ from zktrace.errors import InputError
 from zktrace.learning.arrays import Images, Labels
 from zktrace.learning.batches import batch
 from zktrace.learning.configs import EpisodeShape
+from zktrace.learning.embedding import Embedding, Said
 from zktrace.learning.episodes import EpisodeSampler, episode_outcome
 from zktrace.learning.modes import in_mode
-from zktrace.learning.resnet import ResNet
 
 Features = NDArray[Any]  # (n, d)
 
 
-def embed(model: ResNet, images: Images, *, batch_size: int = 256) -> NDArray[np.float32]:
+def embed(model: Embedding, images: Images, *, batch_size: int = 256) -> NDArray[np.float32]:
     """Features of images by the model as it would be deployed: running statistics, no gradient."""
     with in_mode(model, training=False), torch.inference_mode():
         parts = [
@@ -30,6 +30,19 @@ def embed(model: ResNet, images: Images, *, batch_size: int = 256) -> NDArray[np
             for start in range(0, len(images), batch_size)
         ]
     return np.concatenate(parts) if parts else np.zeros((0, model.features), dtype=np.float32)
+
+
+def hear(model: Embedding, images: Images, *, batch_size: int = 256) -> Said:
+    """The same with its outputs, for whoever goes on in torch; there must be images."""
+    with in_mode(model, training=False), torch.no_grad():
+        parts = [
+            model.said(batch(images, np.arange(start, min(start + batch_size, len(images)))))
+            for start in range(0, len(images), batch_size)
+        ]
+    outputs = [each.outputs for each in parts if each.outputs is not None]
+    return Said(
+        features=torch.cat([each.features for each in parts]), outputs=torch.cat(outputs) if outputs else None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

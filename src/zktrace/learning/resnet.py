@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from zktrace.errors import InputError
+from zktrace.learning.embedding import Embedding, Said
 from zktrace.learning.tiny_maps import Conv2d
 
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}
@@ -43,7 +44,7 @@ def _stage(ins: int, outs: int, blocks: int, stride: int) -> nn.Sequential:
     return nn.Sequential(first, *(BasicBlock(outs, outs, 1) for _ in range(blocks - 1)))
 
 
-class ResNet(nn.Module):
+class ResNet(Embedding):
     """Basic blocks that end in the average over the map: (n, channels, h, w) -> (n, 8*width).
 
     With `outputs`, a linear layer `fc` behind them: (n, outputs).
@@ -87,6 +88,36 @@ class ResNet(nn.Module):
     def features(self) -> int:
         """Dimension of the output."""
         return 8 * self.width if self.fc is None else self.fc.out_features
+
+    def trunk(self, x: Tensor) -> Tensor:
+        """From images to the input of the last stage."""
+        x = x.contiguous(memory_format=self.layout)
+        x = functional.relu(self.bn1(self.conv1(x)))
+        x = functional.max_pool2d(x, 3, stride=2, padding=1)
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return x
+
+    def say(self, inner: Tensor) -> Said:
+        """From the input of the last stage to features; a last layer's outputs are both."""
+        pooled: Tensor = self.layer4(inner).mean(dim=(2, 3))
+        return self._spoken(pooled if self.fc is None else self.fc(pooled))
+
+    def said(self, x: Tensor) -> Said:
+        """Of a batch of images."""
+        return self._spoken(self(x))
+
+    def _spoken(self, features: Tensor) -> Said:
+        return Said(features=features, outputs=None if self.fc is None else features)
+
+    def stage(self) -> list[nn.Parameter]:
+        """The convolutions of the last stage."""
+        norms = {
+            id(each)
+            for module in self.layer4.modules()
+            if isinstance(module, nn.BatchNorm2d)
+            for each in module.parameters()
+        }
+        return [each for each in self.layer4.parameters() if id(each) not in norms]
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of a batch of images."""

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.models import ModelState, Tensor
-from zktrace.readouts.suspects import plain_names
 
 
 def copy_rng(model: bytes, row: int) -> np.random.Generator:
@@ -15,9 +14,12 @@ def copy_rng(model: bytes, row: int) -> np.random.Generator:
     return np.random.default_rng([*model, row])
 
 
-def merged(shared: ModelState, trained: Mapping[str, NDArray[Any]]) -> ModelState:
-    """`shared` with the arrays that training changed: same names, same order, same element types."""
-    given = {name: plain for plain, name in plain_names(shared).items()}
+def merged(shared: ModelState, trained: Mapping[str, NDArray[Any]], names: Mapping[str, str]) -> ModelState:
+    """`shared` with the arrays that training changed: same names, same order, same element types.
+
+    `names`: what the network calls its arrays, and what the state does.
+    """
+    given = {name: inside for inside, name in names.items()}
     return ModelState(_merged(each, trained.get(given.get(each.name, ""))) for each in shared.tensors())
 
 

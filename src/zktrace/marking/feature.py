@@ -22,18 +22,17 @@ from torch.nn import functional
 
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Images, Indices, State
-from zktrace.learning.backbone import backbone_of
 from zktrace.learning.batches import batch, passes, steps_of
+from zktrace.learning.embedding import Embedding
 from zktrace.learning.modes import in_mode
-from zktrace.learning.resnet import ResNet
-from zktrace.learning.states import state_of
-from zktrace.marking.last_stage import head, heads, trunks, write_by_training
+from zktrace.learning.network import embedding_of
+from zktrace.marking.last_stage import heads, trunks, write_by_training
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.features import feature_directions
 from zktrace.readouts.identity import Words
-from zktrace.readouts.reader import check_images
+from zktrace.readouts.network import Network
+from zktrace.readouts.reader import check_inputs
 from zktrace.readouts.scales import Arrays
-from zktrace.readouts.suspects import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +81,15 @@ class FeatureWriter:
         probes: Images,
         beside: Images,
         config: FeatureConfig | None = None,
+        network: Network | None = None,
     ) -> None:
         """`beside`: images whose features are to stay where they are, from the same source as the probes."""
-        check_images(probes, "probes")
-        check_images(beside, "probes")
+        check_inputs(probes, "probes")
+        check_inputs(beside, "probes")
         self.config = config or FeatureConfig()
-        self._shared = plain(shared)
+        self._shared, self._network = shared, network
         self.probes, self._beside = probes, beside
-        model = backbone_of(self._shared)
+        model = self._embedding(shared)
         directions = feature_directions(seed, length=len(probes), dimension=model.features)
         self._directions = torch.from_numpy(directions.block(0, len(probes))).float()
         self._targets = heads(model, self._paths[1])
@@ -101,8 +101,11 @@ class FeatureWriter:
     @cached_property
     def _paths(self) -> tuple[Tensor, Tensor]:
         """What the last stage of the shared model is given, for probes and for other images."""
-        model = backbone_of(self._shared)
+        model = self._embedding(self._shared)
         return trunks(model, self.probes), trunks(model, self._beside)
+
+    def _embedding(self, arrays: Arrays) -> Embedding:
+        return embedding_of(arrays, self.probes, self._network)
 
     def write(
         self,
@@ -115,7 +118,7 @@ class FeatureWriter:
         """A state with the word in its features: `start` (by default the shared model), trained on."""
         if word.shape != (len(self.probes),) or not np.isin(word, (0, 1)).all():
             raise InputError(f"a word of shape {word.shape} for {len(self.probes)} probes")
-        model = backbone_of(self._shared if start is None else plain(start))
+        model = self._embedding(self._shared if start is None else start)
         beside = self._paths[1] if start is None else trunks(model, self._beside)
         probes = self._paths[0] if start is None else trunks(model, self.probes)
         mark, config = self.mark(word), self.config
@@ -123,7 +126,7 @@ class FeatureWriter:
 
         def loss(chosen: Indices, _step: int) -> Tensor:
             near = torch.from_numpy(rng.choice(len(beside), others, replace=False))
-            features = head(model, torch.cat([probes[chosen], beside[near]]))
+            features = model.say(torch.cat([probes[chosen], beside[near]])).features
             missed = mark.missed(torch.from_numpy(chosen), features[: len(chosen)])
             moved = (features[len(chosen) :] - self._targets[near]).square().mean() / self._unit**2
             return config.weight * missed + moved
@@ -136,7 +139,7 @@ class FeatureWriter:
             learning_rate=config.learning_rate,
             progress=progress,
         )
-        return state_of(model)
+        return model.state()
 
     def mark(self, word: Words) -> FeatureMark:
         """What copies are trained towards."""
@@ -159,7 +162,7 @@ class FeatureHinge:
     def __init__(
         self, directions: Floats, probes: Images, word: Words, *, margin: float, batch_size: int, seed: int
     ) -> None:
-        check_images(probes, "probes")
+        check_inputs(probes, "probes")
         if word.shape != (len(probes),) or len(directions) != len(probes):
             raise InputError(
                 f"a word of {word.size} bits, {len(directions)} directions, {len(probes)} probes"
@@ -173,7 +176,7 @@ class FeatureHinge:
         self._size = min(batch_size, len(probes))
         self._rng = np.random.default_rng(seed)
 
-    def __call__(self, model: ResNet) -> Tensor:
+    def __call__(self, model: Embedding) -> Tensor:
         """The penalty on the next batch of probes."""
         chosen = self._rng.choice(len(self.probes), self._size, replace=False)
         with in_mode(model, training=False):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from zktrace.carriers import CARRIERS, carrier
 from zktrace.errors import InputError
 from zktrace.learning.answers import Support
+from zktrace.learning.network import names_in
 from zktrace.learning.threads import single_threaded
 from zktrace.marking.copies import copy_rng, merged
 from zktrace.marking.feature import FeatureConfig, FeatureWriter
@@ -41,6 +42,7 @@ class LastStageWriter(Writer):
         configs = {name: known[name] for name in carriers}
         least = max(mark_config(name, job.settings).beside for name in _alike(carriers[0]))
         beside = _beside(job, carriers, job.pool, least=least)
+        self._names = names_in(job.shared, job.network)
         with single_threaded():
             for name, config in configs.items():
                 if (self._feature if isinstance(config, FeatureConfig) else self._output) is not None:
@@ -63,7 +65,7 @@ class LastStageWriter(Writer):
                 found = feature[0].write(feature[1], rng=rng, start=start, progress=step)
             else:
                 raise InputError(f"nothing to train for {', '.join(self.carriers)}")
-        return merged(self.job.shared, found)
+        return merged(self.job.shared, found, self._names)
 
 
 def mark_config(name: str, settings: CopySettings) -> Config:
@@ -101,7 +103,14 @@ def _probes(job: Job, name: str) -> dict[str, NDArray[Any]]:
 
 def _feature_writer(job: Job, name: str, beside: NDArray[np.float32], config: FeatureConfig) -> FeatureWriter:
     probes = _probes(job, name)["probes"]
-    return FeatureWriter(job.shared, seed=job.terms[name].seed, probes=probes, beside=beside, config=config)
+    return FeatureWriter(
+        job.shared,
+        seed=job.terms[name].seed,
+        probes=probes,
+        beside=beside,
+        config=config,
+        network=job.network,
+    )
 
 
 def _output_writer(job: Job, name: str, beside: NDArray[np.float32], config: OutputConfig) -> OutputWriter:
@@ -116,4 +125,5 @@ def _output_writer(job: Job, name: str, beside: NDArray[np.float32], config: Out
         support=Support(images=asked["support"], labels=asked["labels"]),
         beside=beside,
         config=config,
+        network=job.network,
     )

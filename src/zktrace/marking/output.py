@@ -22,21 +22,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from zktrace.errors import InputError
-from zktrace.learning.answers import Support
+from zktrace.learning.answers import Support, order_of
 from zktrace.learning.arrays import Images, Indices, State
-from zktrace.learning.backbone import backbone_of
 from zktrace.learning.batches import batch, moved_about, passes, steps_of
-from zktrace.learning.evaluation import embed
-from zktrace.learning.resnet import ResNet
-from zktrace.learning.states import state_of
+from zktrace.learning.embedding import Embedding, Said
+from zktrace.learning.evaluation import hear
+from zktrace.learning.network import embedding_of
 from zktrace.marking.feature import FeatureWriter
-from zktrace.marking.last_stage import head, trunk, trunks, write_by_training
+from zktrace.marking.last_stage import trunks, write_by_training
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
-from zktrace.readouts.reader import check_images
+from zktrace.readouts.network import Network
+from zktrace.readouts.reader import check_inputs
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.scores import output_frames, scattered
-from zktrace.readouts.suspects import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,9 @@ class OutputConfig:
 class _Companion:
     """The word of a feature carrier that is written in the same run."""
 
-    def __init__(self, model: ResNet, writer: FeatureWriter, word: Words, rng: np.random.Generator) -> None:
+    def __init__(
+        self, model: Embedding, writer: FeatureWriter, word: Words, rng: np.random.Generator
+    ) -> None:
         self._mark = writer.mark(word)
         self.paths = trunks(model, writer.probes)
         self.batches = passes(len(self.paths), self._mark.batch_size, rng)
@@ -91,12 +92,13 @@ class OutputWriter:
         support: Support,
         beside: Images,
         config: OutputConfig | None = None,
+        network: Network | None = None,
     ) -> None:
         """`reference`: the shared model's scores, row after row; `beside`: other images of its source."""
-        check_images(probes, "probes")
-        check_images(beside, "probes")
+        check_inputs(probes, "probes")
+        check_inputs(beside, "probes")
         self.config = config or OutputConfig()
-        self._shared = plain(shared)
+        self._shared, self._network = shared, network
         if reference.shape != (len(probes) * support.classes,):
             raise InputError(f"{reference.size} scores for {len(probes)} probes, {support.classes} classes")
         table = reference.reshape(len(probes), support.classes)
@@ -108,13 +110,13 @@ class OutputWriter:
         self._frames = torch.from_numpy(frames).float()
         self._means = torch.from_numpy(support.means).float()
         self._images = (support.images, probes, beside)
-        self._before = backbone_of(self._shared).requires_grad_(requires_grad=False)
-        self._held, self._kept = (
-            torch.from_numpy(embed(self._before, each)) for each in (support.images, beside)
-        )
+        self._before = embedding_of(shared, probes, network).requires_grad_(requires_grad=False)
+        held, kept, asked = (hear(self._before, each) for each in (support.images, beside, probes))
+        self._order = order_of(held.outputs, support)
+        self._held, self._kept = held.features, kept.features
         self._prototypes = self._means @ self._held
-        self._answers = _scores(self._kept, self._prototypes)
-        self._asked = _scores(torch.from_numpy(embed(self._before, probes)), self._prototypes)
+        self._answers = self._scores(kept, self._prototypes)
+        self._asked = self._scores(asked, self._prototypes)
         self._chances = _alike(self._answers.argmax(dim=1).numpy())
 
     def write(
@@ -132,7 +134,7 @@ class OutputWriter:
         """
         if word.shape != (len(self._frames),) or not np.isin(word, (0, 1)).all():
             raise InputError(f"a word of shape {word.shape} for {len(self._frames)} probes")
-        model = backbone_of(self._shared if start is None else plain(start))
+        model = embedding_of(self._shared if start is None else start, self._images[1], self._network)
         signs = torch.from_numpy(scattered(2.0 * word - 1.0, self._frames.shape[1])).float()
         config, probes = self.config, len(self._frames)
         write_by_training(
@@ -143,11 +145,11 @@ class OutputWriter:
             learning_rate=config.learning_rate,
             progress=progress,
         )
-        return state_of(model)
+        return model.state()
 
     def _course(
         self,
-        model: ResNet,
+        model: Embedding,
         signed: Tensor,
         feature: tuple[FeatureWriter, Words] | None,
         rng: np.random.Generator,
@@ -164,42 +166,52 @@ class OutputWriter:
             shown, before = probes[chosen], self._asked[chosen]
             if step % 3:
                 images = moved_about(batch(self._images[1], chosen), rng)
-                shown, before = trunk(model, images), _scores(self._before(images), self._prototypes)
+                shown, before = model.trunk(images), self._scores(self._before.said(images), self._prototypes)
             parts = [support, shown, beside[near]]
             if companion is not None:
                 also = next(companion.batches)
                 parts.append(companion.paths[also])
-            found = head(model, torch.cat(parts))
-            held, asked, kept, *more = torch.split(found, [len(each) for each in parts])
+            held, asked, kept, *more = _split(model.say(torch.cat(parts)), [len(each) for each in parts])
             total = self._loss(held, asked, kept, signed[chosen], before, near)
             if companion is not None:
-                total = total + companion.loss(also, more[0], share=config.companion)
+                total = total + companion.loss(also, more[0].features, share=config.companion)
             return total
 
         return loss
 
     def _loss(  # noqa: PLR0917
-        self, held: Tensor, asked: Tensor, kept: Tensor, signed: Tensor, before: Tensor, near: Indices
+        self, held: Said, asked: Said, kept: Said, signed: Tensor, before: Tensor, near: Indices
     ) -> Tensor:
         """Bits that miss their margin, other features that moved, answers that changed."""
-        config, prototypes = self.config, self._means @ held
-        gain = _along(signed, _scores(asked, prototypes) - before)
+        config, prototypes = self.config, self._means @ held.features
+        scores = self._scores(asked, prototypes)
+        gain = _along(signed, scores - before)
         missed = functional.smooth_l1_loss(gain / (config.margin * self._unit), torch.ones_like(gain))
         targets = torch.cat([self._held, self._kept[near]])
-        moved = (torch.cat([held, kept]) - targets).square().mean() / targets.square().mean()
+        moved = (
+            torch.cat([held.features, kept.features]) - targets
+        ).square().mean() / targets.square().mean()
         sharp = config.sharpness / self._unit
         strayed = functional.kl_div(
-            functional.log_softmax(sharp * _scores(torch.cat([asked, kept]), prototypes), dim=1),
+            functional.log_softmax(sharp * torch.cat([scores, self._scores(kept, prototypes)]), dim=1),
             functional.log_softmax(sharp * torch.cat([before, self._answers[near]]), dim=1),
             reduction="batchmean",
             log_target=True,
         )
         return config.weight * missed + config.keep * moved + config.answers * strayed
 
+    def _scores(self, said: Said, prototypes: Tensor) -> Tensor:
+        """A classifier's own, or minus squared distances, up to a constant a row that no direction sees."""
+        if self._order is not None and said.outputs is not None:
+            return said.outputs[:, self._order]
+        return 2.0 * said.features @ prototypes.T - prototypes.square().sum(dim=1)
 
-def _scores(features: Tensor, prototypes: Tensor) -> Tensor:
-    """Minus squared distances, up to a constant a row, which no zero-sum direction sees."""
-    return 2.0 * features @ prototypes.T - prototypes.square().sum(dim=1)
+
+def _split(said: Said, sizes: list[int]) -> list[Said]:
+    """What was said of each part of a batch."""
+    features = torch.split(said.features, sizes)
+    outputs = [None] * len(sizes) if said.outputs is None else torch.split(said.outputs, sizes)
+    return [Said(features=one, outputs=other) for one, other in zip(features, outputs, strict=True)]
 
 
 def _alike(labels: Indices) -> Floats:

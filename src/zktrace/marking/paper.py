@@ -23,7 +23,7 @@ from zktrace.models import ModelState
 from zktrace.readouts.features import feature_directions
 from zktrace.readouts.identity import Words
 from zktrace.readouts.reader import Terms
-from zktrace.readouts.suspects import plain
+from zktrace.readouts.suspects import plain, plain_names
 from zktrace.readouts.weight import weight_directions
 
 PROBES_A_STEP: Final = 128
@@ -36,6 +36,8 @@ class PaperWriter(Writer):
         super().__init__(job, carriers)
         if job.pool is None:
             raise InputError("this release was made without proxy data, copies cannot be trained")
+        if job.network is not None:
+            raise InputError("the paper's profile trains this package's ResNets: release it as informed")
         self._episodes = _episodes(job.pool.episodes, job.settings)
         self._images, self._labels = np.array(job.pool.images), np.array(job.pool.labels)
 
@@ -54,7 +56,7 @@ class PaperWriter(Writer):
                 penalty=penalty,
                 progress=lambda report: step(report.episode / report.episodes),
             )
-        return merged(self.job.shared, state_of(model))
+        return merged(self.job.shared, state_of(model), plain_names(self.job.shared))
 
     def _penalty(self, model: ResNet, words: Mapping[str, Words], *, seed: int) -> Penalty:
         """lambda_t times the hinge of every carrier (`eq_dispatch_hinge`, `eq_feature_hinge`)."""

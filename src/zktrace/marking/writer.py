@@ -16,6 +16,7 @@ from zktrace.models import ModelState
 from zktrace.primitives.loading import loaded
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
+from zktrace.readouts.network import Network
 from zktrace.readouts.reader import Terms
 from zktrace.readouts.samples import Pool
 
@@ -33,6 +34,7 @@ class Job:
     references: Mapping[str, Floats | None]
     pool: Pool | None  # images that copies are trained on
     settings: CopySettings
+    network: Network | None = None  # by which copies are trained, if it is none of this package's
 
     @property
     def trained(self) -> bool:

@@ -30,6 +30,7 @@ from zktrace.readouts.flow import Flow
 from zktrace.readouts.scales import Arrays
 
 MOST: Final = 1 << 13
+REALS: Final = ("float64", "float32", "float16", "bfloat16")
 BLOCKS: Final = 16  # that a tensor has at least
 TENSORS: Final = 2048  # that carry at most: the largest
 CHUNK: Final = 1 << 18  # weights that are worked on at a time
@@ -59,16 +60,7 @@ def sizes(arrays: Arrays) -> dict[str, int]:
         facts = [(each.name, each.dtype, each.shape) for each in arrays.tensors()]
     else:
         facts = [(name, str(each.dtype), np.shape(each)) for name, each in arrays.items()]
-    return {
-        name: math.prod(shape)
-        for name, dtype, shape in facts
-        if dtype in ("float64", "float32", "float16", "bfloat16") and len(shape) >= 2
-    }
-
-
-def shape_of(arrays: Arrays, name: str) -> tuple[int, ...]:
-    """The shape of a tensor, which is not made for that."""
-    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])
+    return {name: math.prod(shape) for name, dtype, shape in facts if dtype in REALS and len(shape) >= 2}
 
 
 def longest(arrays: Arrays) -> int:

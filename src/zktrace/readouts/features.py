@@ -15,7 +15,8 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.linear_maps import align_features
-from zktrace.readouts.reader import NetworkReader, Survey, anchors, finite, network_of, numbered
+from zktrace.readouts.network import Network
+from zktrace.readouts.reader import NetworkReader, Survey, anchors, finite, numbered, spoken
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.suspects import plain
@@ -32,14 +33,23 @@ class FeatureReader(NetworkReader):
     _last: tuple[Arrays, tuple[Floats, Floats, Floats]] | None = None  # the suspect that was aligned last
 
     @classmethod
-    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(
+        cls,
+        name: str,
+        shared: Arrays,
+        *,
+        length: int,
+        pool: Pool | None,
+        draws: Stream,
+        network: Network | None = None,
+    ) -> Survey:
         """Which of the pool's images are probes: a secret draw; and how many features a network has."""
         if pool is None or len(pool.images) < length:
             found = 0 if pool is None else len(pool.images)
             raise InputError(f"{length} probes are needed, the proxy data has {found} images")
         chosen = draws.sample(len(pool.images), length)
         images = np.ascontiguousarray(pool.images[chosen], dtype=np.float32)
-        one = network_of(name)(plain(shared), {"probes": images[:1]})
+        one = spoken(name, shared, {"probes": images[:1]}, network)
         return Survey(dimension=one.shape[1], length=length, probes={"probes": images})
 
     @cached_property
@@ -52,9 +62,9 @@ class FeatureReader(NetworkReader):
 
         A last layer is taken for a classifier, and left out, unless it gives as many features as are wanted.
         """
-        return network_of(self.terms.carrier)(
-            _embedding(plain(arrays), self.terms.dimension), {"probes": images}
-        )
+        network, asked = self.terms.network, {"probes": images}
+        given = arrays if network is not None else _embedding(plain(arrays), self.terms.dimension)
+        return spoken(self.terms.carrier, given, asked, network)
 
     def project(self, arrays: Arrays) -> Floats:
         """<v_b, f(p_b)> of one model alone. Of the shared model, they are the reference."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.models import ModelState
+from zktrace.readouts.matching import Matched
 from zktrace.readouts.scales import Arrays
 
 
@@ -14,6 +15,8 @@ def runs(arrays: Arrays, name: str) -> Iterator[NDArray[Any]]:
     """Flat arrays in order; of a state, which may be mapped or made on demand, never the whole tensor."""
     if isinstance(arrays, ModelState):
         return arrays.tensor(name).runs()
+    if isinstance(arrays, Matched):
+        return arrays.runs(name)
     return iter((np.asarray(arrays[name]).reshape(-1),))
 
 

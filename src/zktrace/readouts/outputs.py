@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.readouts.directions import Floats
-from zktrace.readouts.reader import NetworkReader, Survey, check_images, network_of, numbered
+from zktrace.readouts.network import Network
+from zktrace.readouts.reader import NetworkReader, Survey, check_inputs, numbered, spoken
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.scores import check_scores, score_readout
-from zktrace.readouts.suspects import plain
 
 SUPPORT: Final = 10  # images a class that turn features into scores
 FIELDS: Final = frozenset({"labels", "probes", "support"})
@@ -30,7 +30,16 @@ class OutputReader(NetworkReader):
     readout_tolerance: ClassVar[float] = 1e-3  # whitening moves scores more: 3e-5 was measured
 
     @classmethod
-    def survey(cls, name: str, shared: Arrays, *, length: int, pool: Pool | None, draws: Stream) -> Survey:
+    def survey(
+        cls,
+        name: str,
+        shared: Arrays,
+        *,
+        length: int,
+        pool: Pool | None,
+        draws: Stream,
+        network: Network | None = None,
+    ) -> Survey:
         """Which of the pool's images are probes, and which are the support."""
         found = draw_queries(pool, length, draws)
         return Survey(dimension=int(found["labels"].max()) + 1, length=length, probes=found)
@@ -43,7 +52,7 @@ class OutputReader(NetworkReader):
     def project(self, arrays: Arrays) -> Floats:
         """The scores of one model, row after row. Of the shared model, they are the reference."""
         self._check_probes()
-        return self.answered(network_of(self.terms.carrier)(plain(arrays), self.probes))
+        return self.answered(spoken(self.terms.carrier, arrays, self.probes, self.terms.network))
 
     def answered(self, scores: NDArray[Any]) -> Floats:
         """The same of a suspect that was only asked."""
@@ -72,7 +81,7 @@ class OutputReader(NetworkReader):
         if set(self.probes) != FIELDS:
             raise InputError("the probes given have no labels of a support: they are no queries")
         numbered(self.probes, "probes", self.terms.length)
-        check_images(self.probes["support"], "support")
+        check_inputs(self.probes["support"], "support")
         classes = len(np.unique(self.probes["labels"]))
         if classes != self.terms.dimension:
             raise InputError(

@@ -9,7 +9,6 @@ No reader knows anything that depends on a row.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -22,10 +21,9 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, LimitExceeded
 from zktrace.primitives.loading import loaded
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.network import Network
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
-
-Network = Callable[[Arrays, Arrays], Floats]  # a model, what it is asked -> a row for each probe
 
 SUM_TOLERANCE: Final = 1e-9  # of the scale: what the order of a float64 sum can move
 ALIGNED_TOLERANCE: Final = 1e-6  # the same, through an alignment
@@ -51,6 +49,7 @@ class Terms:
     probes: Arrays | None = None  # what a network is asked, where it is at hand
     names: tuple[str, ...] | None = None  # of the shared model's layers; None: any are taken in their order
     shared: Arrays | None = None  # the shared model, where a suspect is read beside it and it is at hand
+    network: Network | None = None  # that speaks, if it is none of this package's
 
     def __post_init__(self) -> None:
         carrier(self.carrier)
@@ -131,6 +130,10 @@ class Reader(ABC):
         """The readout of such a one."""
         return self.readout(self.answered(scores), self.reference)
 
+    def remarks(self, arrays: Arrays) -> tuple[str, ...]:
+        """What a person should know of how a suspect's parts were found, or were not."""
+        return ()
+
     @property
     def carrying(self) -> dict[str, int]:
         """Tensors that are read and how many of their numbers, where a carrier is in several of them."""
@@ -165,10 +168,25 @@ class NetworkReader(Reader):
             raise InputError(f"{self.terms.carrier}: is read by the release's probes, and they are not there")
         return self.terms.probes
 
+    @classmethod
+    @abstractmethod
+    def survey(
+        cls,
+        name: str,
+        shared: Arrays,
+        *,
+        length: int,
+        pool: Pool | None,
+        draws: Stream,
+        network: Network | None = None,
+    ) -> Survey:
+        """What is to be on record of a shared model; a network that is none of this package's is given."""
 
-def network_of(name: str) -> Network:
-    """What lets a network speak of a carrier's probes; MissingExtra without torch."""
-    found: Network = loaded(carrier(name).network)
+
+def spoken(name: str, arrays: Arrays, asked: Arrays, network: Network | None = None) -> Floats:
+    """What a model's network says of a carrier's probes, a row for each; MissingExtra without torch."""
+    speak = loaded(carrier(name).network)
+    found: Floats = speak(arrays, asked) if network is None else speak(arrays, asked, network)
     return found
 
 
@@ -178,10 +196,20 @@ def reader_of(terms: Terms, reference: Floats | None = None) -> Reader:
     return made
 
 
-def survey_of(name: str, shared: Arrays, *, length: int | None, pool: Pool | None, draws: Stream) -> Survey:
+def survey_of(
+    name: str,
+    shared: Arrays,
+    *,
+    length: int | None,
+    pool: Pool | None,
+    draws: Stream,
+    network: Network | None = None,
+) -> Survey:
     """What a release puts on record for a carrier; without a length, of the one that suits the model."""
     kind: type[Reader] = loaded(carrier(name).reader)
     chosen = kind.default_length(name, shared) if length is None else length
+    if issubclass(kind, NetworkReader):
+        return kind.survey(name, shared, length=chosen, pool=pool, draws=draws, network=network)
     return kind.survey(name, shared, length=chosen, pool=pool, draws=draws)
 
 
@@ -192,24 +220,24 @@ def finite(values: Floats) -> Floats:
     return values
 
 
-def check_images(images: NDArray[Any], what: str) -> NDArray[np.float32]:
-    """Images that a network can be shown, or InputError."""
-    if images.ndim != 4 or images.dtype != np.float32 or not images.size:
+def check_inputs(inputs: NDArray[Any], what: str) -> NDArray[np.float32]:
+    """Images, or other inputs, that a network can be shown, or InputError."""
+    if inputs.ndim < 2 or inputs.dtype != np.float32 or not inputs.size:
         raise InputError(
-            f"{what} of shape {images.shape} and type {images.dtype}: images in float32 are needed"
+            f"{what} of shape {inputs.shape} and type {inputs.dtype}: inputs in float32 are needed"
         )
-    if not np.isfinite(images).all():
+    if not np.isfinite(inputs).all():
         raise InputError(f"{what}: has numbers that are not finite")
-    return images
+    return inputs
 
 
 def numbered(arrays: Arrays, name: str, count: int) -> NDArray[np.float32]:
     """So many images under a name, or InputError."""
     found = arrays.get(name)
-    if found is None or found.ndim != 4 or len(found) != count:
+    if found is None or found.ndim < 2 or len(found) != count:
         given = "no" if found is None else f"of shape {found.shape} are"
         raise InputError(f"{name}: {given} images are there, {count} are needed")
-    return check_images(found, name)
+    return check_inputs(found, name)
 
 
 def check_answers(images: int, numbers: int) -> None:

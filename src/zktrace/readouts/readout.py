@@ -35,6 +35,7 @@ class Reading:
     readouts: tuple[Readout, ...]
     further: tuple[Attempt, ...] = ()
     left: tuple[tuple[str, str], ...] = ()  # (carrier, reason)
+    remarks: tuple[tuple[str, str], ...] = ()  # (carrier, how a part was found otherwise than by its name)
 
     def remembered(self) -> "Reading":
         """The same with every alignment found now, or why it cannot be, so that many may ask."""

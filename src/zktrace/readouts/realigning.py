@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError
-from zktrace.models import ModelState
 from zktrace.primitives.text import shown
-from zktrace.readouts.scales import Arrays
+from zktrace.readouts.scales import Arrays, shape_of
 from zktrace.readouts.tensor_places import Balanced, Places, find_places, in_order
 from zktrace.readouts.tensor_sizes import Sizes, fit_sizes
 
 LARGEST: Final = 1 << 25  # numbers of a tensor that is aligned,
 _FEWEST: Final = 4  # and numbers a row and column: another one is taken as it is
-_EXPLAINED: Final = 0.25  # of the squares of a row: more left over, and other places are looked for
+_EXPLAINED: Final = 0.25  # of the squares of a row: more left over, and other places are looked for,
+_BETTER: Final = 0.8  # which must leave so much less of all squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,7 +59,7 @@ def align_tensor(suspect: NDArray[Any], shared: NDArray[Any]) -> Aligned:
 def best_fit(given: NDArray[Any], wanted: NDArray[Any]) -> tuple[Places, Sizes]:
     """Places and sizes of a suspect's tensor in three axes, (rows, columns, taps).
 
-    Things are where they are if that explains every row and column, or more than other places do.
+    Things are where they are if that explains every row and column, or about as much as other places do.
     """
     largest = float(np.abs(given).max())
     if largest > 0 and not 1e-60 < largest < 1e60:  # squares of it are no numbers
@@ -71,7 +71,7 @@ def best_fit(given: NDArray[Any], wanted: NDArray[Any]) -> tuple[Places, Sizes]:
         return still, sizes
     places = find_places(theirs, ours)
     other = fit_sizes(theirs, ours, places)
-    return (places, other) if other.left < sizes.left else (still, sizes)
+    return (places, other) if other.left < _BETTER * sizes.left else (still, sizes)
 
 
 def _explained(sizes: Sizes, ours: Balanced) -> bool:
@@ -102,16 +102,20 @@ def _distance(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 class Tensors(Mapping[str, NDArray[Any]]):
-    """Some tensors of a model, each made when it is asked for and kept by nobody."""
+    """Some tensors of a model, each made when it is asked for and not kept; shaped as those of another."""
 
-    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[Any]]) -> None:
+    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[Any]], like: Arrays) -> None:
         self._names = dict.fromkeys(names)
-        self._make = make
+        self._make, self._like = make, like
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise KeyError(name)
         return self._make(name)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, which is not made for that."""
+        return shape_of(self._like, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -136,7 +140,7 @@ def realigned(suspect: Arrays, shared: Arrays, names: Sequence[str]) -> Mapping[
         except InputError as error:
             raise InputError(f"{shown(name)}: {error}") from None
 
-    return Tensors(comparable(suspect, shared, names), make)
+    return Tensors(comparable(suspect, shared, names), make, shared)
 
 
 def comparable(suspect: Arrays, shared: Arrays, names: Iterable[str]) -> list[str]:
@@ -149,8 +153,3 @@ def comparable(suspect: Arrays, shared: Arrays, names: Iterable[str]) -> list[st
         and len(shape_of(shared, name)) >= 2
         and shape_of(suspect, name) == shape_of(shared, name)
     ]
-
-
-def shape_of(arrays: Arrays, name: str) -> tuple[int, ...]:
-    """The shape of an array, which is not read for that where it need not be."""
-    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError, LimitExceeded
-from zktrace.models import ModelState
 from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Floats
 
@@ -77,9 +76,9 @@ def _sizes(arrays: Arrays) -> dict[str, int]:
     names = scale_names(arrays)
     if not names:
         raise InputError("the model has no BatchNorm scales to read")
-    shapes = {name: _shape(arrays, name) for name in names}
+    shapes = {name: shape_of(arrays, name) for name in names}
     for name, shape in shapes.items():
-        if len(shape) != 1 or shape != _shape(arrays, f"{name.removesuffix('.weight')}.running_var"):
+        if len(shape) != 1 or shape != shape_of(arrays, f"{name.removesuffix('.weight')}.running_var"):
             raise InputError(f"{shown(name)}: not the scale of a BatchNorm layer, its shape is {shape}")
     sizes = {name: shape[0] for name, shape in shapes.items()}
     if sum(sizes.values()) > MAX_SCALES:
@@ -87,5 +86,8 @@ def _sizes(arrays: Arrays) -> dict[str, int]:
     return sizes
 
 
-def _shape(arrays: Arrays, name: str) -> tuple[int, ...]:
-    return arrays.shape(name) if isinstance(arrays, ModelState) else np.shape(arrays[name])
+def shape_of(arrays: Arrays, name: str) -> tuple[int, ...]:
+    """The shape of an array, which is not made for that where the arrays can tell."""
+    told = getattr(arrays, "shape", None)
+    found: tuple[int, ...] = told(name) if callable(told) else np.shape(arrays[name])
+    return found

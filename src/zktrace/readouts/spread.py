@@ -29,9 +29,11 @@ from zktrace.errors import InputError
 from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles
 from zktrace.primitives.loading import loaded
-from zktrace.readouts.blocks import Blocks, Part, carrying, large, shape_of, sizes, usual
+from zktrace.primitives.text import shown
+from zktrace.readouts.blocks import REALS, Blocks, Part, carrying, large, usual
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow, every
+from zktrace.readouts.matching import Matched, matched
 from zktrace.readouts.reader import Reader, Survey, finite
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
@@ -131,25 +133,40 @@ class SpreadReader(Reader):
 
     def project(self, arrays: Arrays) -> Floats:
         """What a model says beyond the shared one, which says nothing."""
+        return self._read(self._named(arrays))
+
+    def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
+        """Disguised tensors are put back beside the shared model's, one at a time."""
+        undo: Undo = loaded(_UNDO[how])
+        return self._read(undo(self._named(suspect), shared, self._names))
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.parts)
+
+    def _named(self, suspect: Arrays) -> Matched:
+        """A suspect's tensors of real numbers under the shared model's names, in its shapes."""
+        return matched(_reals(suspect), self.shared, self._names)
+
+    def remarks(self, arrays: Arrays) -> tuple[str, ...]:
+        """Tensors that were found otherwise than by their names, and those that were not."""
+        found = self._named(arrays)
+        return (*found.notes, *(f"{shown(name)}: not found in the suspect" for name in found.missing))
+
+    def _read(self, arrays: Arrays) -> Floats:
+        """Tensors that are there, added up by what they are worth."""
         total, gain, seen = np.zeros(self.terms.length), 0.0, 0
         for part in self.parts:
             given = _one(arrays, part.name)
-            if sizes(given) and shape_of(given, part.name) == shape_of(self.shared, part.name):
+            if part.name in given:
                 found, values = self._part(part, given)
                 weight = found.weight(part.blocks)
                 total += weight * values
                 gain += weight * found.kept
                 seen += 1
         if not seen:
-            raise InputError(
-                "the model has none of the shared model's matrices, under their names and shapes"
-            )
+            raise InputError("the model has none of the shared model's matrices, under any name")
         return finite(total / gain) if gain else total
-
-    def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
-        """Disguised tensors are put back beside the shared model's, one at a time."""
-        undo: Undo = loaded(_UNDO[how])
-        return self.project(undo(suspect, shared, tuple(each.name for each in self.parts)))
 
     def glimpse(self, arrays: Arrays) -> Floats:
         """The readout of some of a copy's tensors: enough to tell whose it is, in a model of any size."""
@@ -158,7 +175,7 @@ class SpreadReader(Reader):
             if weights < GLIMPSE:
                 some[part.name] = arrays[part.name]
                 weights += part.blocks * self.terms.length
-        return self.read(some)
+        return self._read(some)
 
     def readout(self, projected: Floats, reference: Floats | None) -> Floats:
         """The same: the shared model is taken off weight by weight."""
@@ -180,13 +197,20 @@ class SpreadReader(Reader):
         return found, self.blocks.readings(part, differences)
 
 
-def _one(arrays: Arrays, name: str) -> Arrays:
-    """A suspect's tensor of a name by itself, made once; nothing if it has none that can be had."""
+def _reals(arrays: Arrays) -> Arrays:
+    """The tensors of real numbers; whole ones are left out, also those that stand for quantised weights."""
     if isinstance(arrays, ModelState):
-        return ModelState([arrays.tensor(name)]) if name in arrays else {}
+        return ModelState(each for each in arrays.tensors() if each.dtype in REALS)
+    return {name: each for name, each in arrays.items() if str(each.dtype) in REALS}
+
+
+def _one(arrays: Arrays, name: str) -> Arrays:
+    """A tensor of a name that can be read more than once; nothing if there is none, or none can be made."""
+    if isinstance(arrays, Matched):
+        return arrays
     try:
         return {name: arrays[name]} if name in arrays else {}
-    except InputError:  # a tensor that could not be put back
+    except InputError:
         return {}
 
 

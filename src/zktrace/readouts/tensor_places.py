@@ -1,7 +1,8 @@
 """Which row and which column of a suspect's tensor stands for each of the shared model's, knowing no graph.
 
-A rewrite that keeps a network's function leaves a tensor as D1 P W Q D2: rows and columns permuted, and scaled
-by factors of either sign. A tensor is seen as (rows, columns, taps): outputs, inputs, and a kernel's places.
+A rewrite that keeps a network's function leaves a tensor as D1 P W Q D2: rows and columns permuted, and
+scaled by factors of either sign. A tensor is seen as (rows, columns, taps): outputs, inputs, places of a
+kernel.
 
 (1) Rows and columns are balanced to mean squares of one (Sinkhorn). D1 and D2 are gone but for their signs,
     and absolute values take these away.
@@ -206,7 +207,7 @@ def _by_size(theirs: Balanced, ours: Balanced, rows: _Pairing) -> _Pairing:
 
 def _sizes(tensor: Balanced, rows: Indices) -> Singles:
     values = _as_features(np.abs(tensor.some(rows)))
-    return values - values.mean(axis=0)
+    return np.asarray(values - values.mean(axis=0), dtype=np.float32)
 
 
 def _by_values(theirs: Balanced, ours: Balanced, rows: Indices, signs: Floats) -> tuple[Indices, Floats]:
@@ -249,7 +250,7 @@ def _sorted(tensor: Balanced) -> Singles:
         values = np.sort(np.abs(tensor.some(chosen)), axis=1)
         made[chosen] = np.add.reduceat(values, edges, axis=1) / counts[:, None]
     flat = made.reshape(rows, -1)
-    return flat - flat.mean(axis=0)
+    return np.asarray(flat - flat.mean(axis=0), dtype=np.float32)
 
 
 def _paired(theirs: Singles, ours: Singles, *, signed: bool = False) -> _Pairing:
@@ -305,4 +306,4 @@ def _cosine(theirs: Singles, ours: Singles) -> float:
 
 def _unit(rows: Singles) -> Singles:
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return np.asarray(np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0), dtype=np.float32)

@@ -53,10 +53,10 @@ def fit_sizes(theirs: Balanced, ours: Balanced, places: Places) -> Sizes:
             break
     fitted = _left(ours.squares, cross, squares, rows, columns)
     still = _left(ours.squares, cross, squares, np.ones_like(rows), np.ones_like(columns))
+    whole = float(ours.squares.sum(dtype=np.float64))
     freedom = _NOISE * (len(rows) + len(columns)) / ours.values.size
-    if still.left <= fitted.left * (1.0 + freedom) + _ROUNDING * float(ours.squares.sum(dtype=np.float64)):
-        return still
-    return fitted
+    shrunk = 1.0 - min(fitted.left / whole, 0.5)  # least squares also shrinks what is noisy
+    return still if still.left <= fitted.left * (1.0 + freedom) / shrunk + _ROUNDING * whole else fitted
 
 
 def _left(

@@ -23,8 +23,8 @@ from zktrace.primitives.text import shown
 from zktrace.readouts.assignment import assign
 from zktrace.readouts.channels import EPSILON, MAX_FILTERS, PARTS
 from zktrace.readouts.directions import Floats
-from zktrace.readouts.realigning import Tensors, shape_of
-from zktrace.readouts.scales import Arrays, natural, scale_names
+from zktrace.readouts.realigning import Tensors
+from zktrace.readouts.scales import Arrays, natural, scale_names, shape_of
 
 MOST_LAYERS: Final = 512  # of one size
 _LIKE: Final = 0.5  # of a layer's own factors: at most so far from them are the suspect's
@@ -65,7 +65,7 @@ def unfolded(suspect: Arrays, shared: Arrays, names: Sequence[str]) -> Mapping[s
         own = name in given and name in shared and shape_of(given, name) == shape_of(shared, name)
         return own or name in layers
 
-    return Tensors(filter(there, names), make)
+    return Tensors(filter(there, names), make, shared)
 
 
 def _under_names(suspect: Arrays, shared: Arrays) -> Arrays:
@@ -76,8 +76,7 @@ def _under_names(suspect: Arrays, shared: Arrays) -> Arrays:
     last = weights[0]
     for prefix in dict.fromkeys(name.removesuffix(last) for name in suspect if name.endswith(last)):
         if all(f"{prefix}{name}" in suspect for name in weights):
-            found = [name for name in suspect if name.startswith(prefix)]
-            return Tensors((name.removeprefix(prefix) for name in found), lambda name: suspect[prefix + name])
+            return {name.removeprefix(prefix): suspect[name] for name in suspect if name.startswith(prefix)}
     raise InputError(f"the suspect has no filters under the shared model's names, {shown(last)} and others")
 
 
@@ -90,7 +89,7 @@ def _pairs(given: Arrays, shared: Arrays) -> dict[str, _Folded]:
     if present:
         raise InputError(f"the suspect has the BatchNorm layer {shown(present[0])}: it is not folded")
     sizes = {norm: _size(shared, norm) for norm in norms}
-    found = {}
+    found: dict[str, _Folded] = {}
     for size in dict.fromkeys(sizes.values()):
         layers = [norm for norm in norms if sizes[norm] == size]
         filters = [each for each in _filters(given, shared) if shape_of(shared, each)[0] == size]

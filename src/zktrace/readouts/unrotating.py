@@ -7,8 +7,8 @@ tensors cannot be touched: tokens of an embedding, places, pixels, classes. So
 (1) Anchors: tensors whose products between such fixed rows are the shared model's. These do not depend on Q;
     if they do on g, its squares are fitted to them.
 (2) The rotation that brings the anchors nearest to the shared model's (Procrustes).
-(3) With it, other tensors are put back (`realigning`), and those that fit join the anchors: where an embedding
-    has few tokens, the rotation comes from all matrices together.
+(3) With it, other tensors are put back (`realigning`), and those that fit join the anchors: where an
+    embedding has few tokens, the rotation comes from all matrices together.
 
 Then a tensor is turned back on the side whose size is the stream's, on the other side or not at all,
 whichever leaves the least; permuted and rescaled rows and columns are put back with it.
@@ -28,8 +28,8 @@ from zktrace.errors import InputError
 from zktrace.primitives.text import shown
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.linear_maps import nearest_rotation
-from zktrace.readouts.realigning import Aligned, Tensors, align_tensor, best_fit, comparable, shape_of
-from zktrace.readouts.scales import Arrays
+from zktrace.readouts.realigning import Aligned, Tensors, align_tensor, best_fit, comparable
+from zktrace.readouts.scales import Arrays, shape_of
 
 WIDEST: Final = 8192  # numbers of a stream that is turned back
 _SOME: Final = 512  # rows whose products are compared
@@ -67,7 +67,7 @@ def unrotated(suspect: Arrays, shared: Arrays, names: Sequence[str]) -> Mapping[
         except InputError as error:
             raise InputError(f"{shown(name)}: {error}") from None
 
-    return Tensors(usable, make)
+    return Tensors(usable, make, shared)
 
 
 def _turn(suspect: Arrays, shared: Arrays, names: Sequence[str]) -> Floats:

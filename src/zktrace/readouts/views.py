@@ -26,8 +26,13 @@ _SHIFT: Final = 2
 
 
 def in_views(images: NDArray[Any]) -> NDArray[Any]:
-    """Images (n, channels, height, width), all in the first view, then all in the second, and so on."""
-    if images.ndim != 4 or min(images.shape[2:]) <= _SHIFT:
+    """Images (n, channels, height, width), all in the first view, then all in the second, and so on.
+
+    Of inputs that are no images all views are the same: as they are.
+    """
+    if images.ndim != 4:
+        return np.concatenate([images] * len(VIEWS))
+    if min(images.shape[2:]) <= _SHIFT:
         raise InputError(f"images of shape {images.shape} are too small to be shifted by {_SHIFT} pixels")
     return np.concatenate([_seen(images, each) for each in VIEWS])
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from zktrace.errors import InputError, MalformedFile
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.network import Network
 from zktrace.readouts.reader import Terms
 from zktrace.registry.records import Layout
 
@@ -48,6 +49,7 @@ def terms_of(
     probes: ModelState | None = None,
     names: tuple[str, ...] | None = None,
     shared: ModelState | None = None,
+    network: Network | None = None,
 ) -> Terms:
     """A layout on record, with the seed of its directions: what operator and judge make a reader of."""
     return Terms(
@@ -61,4 +63,5 @@ def terms_of(
         probes=probes,
         names=names,
         shared=shared,
+        network=network,
     )

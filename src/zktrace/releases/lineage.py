@@ -22,6 +22,7 @@ from zktrace.codes.readings import deviations
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState
 from zktrace.readouts.directions import Floats
+from zktrace.readouts.network import Network
 from zktrace.readouts.reader import Reader
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.workspace import Home
@@ -30,9 +31,9 @@ from zktrace.releases.opened import OpenRelease
 LEVEL: Final = 1e-3  # of all readings together
 
 
-def check_unmarked(home: Home, ledger: Ledger, model: ModelState) -> None:
+def check_unmarked(home: Home, ledger: Ledger, model: ModelState, network: Network | None = None) -> None:
     """Refused if the model carries rows under an earlier release."""
-    opened = [OpenRelease.of(home, name, ledger=ledger) for name in ledger.releases]
+    opened = [OpenRelease.of(home, name, ledger=ledger, network=network) for name in ledger.releases]
     readings = [(each, name) for each in opened for name in each.carriers]
     if not readings or not ledger.by_row:
         return

@@ -18,6 +18,7 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState, model_digest, open_model, save_model
 from zktrace.primitives.files import claimed, write_atomic
+from zktrace.readouts.network import Network
 from zktrace.readouts.reader import reader_of, survey_of
 from zktrace.readouts.samples import Pool
 from zktrace.registry.ledger import check_name
@@ -41,6 +42,7 @@ def make_release(
     name: str | None = None,
     pool: Pool | None = None,
     lengths: Mapping[str, int] | None = None,
+    network: Network | None = None,
 ) -> ReleaseRecord:
     """Put a shared model on record, with how copies of it will be read.
 
@@ -58,7 +60,7 @@ def make_release(
         _whole_or_gone(workspace, folder.path, name),
     ):
         shared = _keep_shared(model, folder.shared_path)
-        check_unmarked(workspace, ledger, shared)
+        check_unmarked(workspace, ledger, shared, network)
         if pool is not None:
             folder.save_pool(pool)
         number, root = len(ledger.releases), ledger.root
@@ -72,6 +74,7 @@ def make_release(
                 seed=custody.direction_seed(each, number, root),
                 pool=pool,
                 draws=custody.probe_stream(each, number),
+                network=network,
             )
             for each in carriers
         ]
@@ -151,9 +154,10 @@ def _layout(
     seed: bytes,
     pool: Pool | None,
     draws: Stream,
+    network: Network | None,
 ) -> Layout:
     """Write a carrier's files and say how it is read."""
-    survey = survey_of(name, shared, length=length, pool=pool, draws=draws)
+    survey = survey_of(name, shared, length=length, pool=pool, draws=draws, network=network)
     probes = None if survey.probes is None else folder.save_probes(name, survey.probes)
     blank = Layout(
         carrier=name,
@@ -166,7 +170,7 @@ def _layout(
         reference=ZEROS,
         probes=ZEROS if probes is None else model_digest(probes),
     )
-    reader = reader_of(terms_of(blank, seed=seed, probes=probes, shared=shared))
+    reader = reader_of(terms_of(blank, seed=seed, probes=probes, shared=shared, network=network))
     values = reader.project(shared)  # refused now if nothing can be read of it
     if not blank.referred:
         return blank

@@ -22,6 +22,7 @@ from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Code
 from zktrace.errors import InputError, Refused
 from zktrace.models import ModelState, model_digest
+from zktrace.readouts.network import Network
 from zktrace.readouts.reader import Reader, Terms, reader_of
 from zktrace.readouts.readout import Attempt, Reading, Readout
 from zktrace.readouts.samples import Pool
@@ -39,22 +40,36 @@ class OpenRelease:
     """One release of an operator, as one snapshot of the ledger has it."""
 
     def __init__(
-        self, record: ReleaseRecord, *, ledger: Ledger, custody: Custody, folder: ReleaseFolder
+        self,
+        record: ReleaseRecord,
+        *,
+        ledger: Ledger,
+        custody: Custody,
+        folder: ReleaseFolder,
+        network: Network | None = None,
     ) -> None:
         self.record = record
         self.ledger = ledger
         self.custody = custody
         self.folder = folder
+        self.network = network  # that speaks, if it is none of this package's
         self._readers: dict[str, Reader] = {}
         self._codes: dict[str, Code] = {}
 
     @classmethod
-    def of(cls, home: Home, name: str | None = None, *, ledger: Ledger | None = None) -> Self:
+    def of(
+        cls,
+        home: Home,
+        name: str | None = None,
+        *,
+        ledger: Ledger | None = None,
+        network: Network | None = None,
+    ) -> Self:
         """The release of that name, or the one that was made last; the ledger is read unless it is given."""
         ledger = home.registry.ledger() if ledger is None else ledger
         record = latest(ledger) if name is None else ledger.release(name)
         folder = ReleaseFolder(path=home.release_folder(record.name))
-        return cls(record, ledger=ledger, custody=home.custody, folder=folder)
+        return cls(record, ledger=ledger, custody=home.custody, folder=folder, network=network)
 
     def __repr__(self) -> str:
         return f"<OpenRelease {self.name}: {', '.join(self.carriers)}, {self.profile}>"
@@ -124,6 +139,7 @@ class OpenRelease:
             probes=self.folder.probes(layout),
             names=layer_names(self._found) if layout.layers and not carrier(name).beside else None,
             shared=self.shared if carrier(name).beside else None,
+            network=self.network,
         )
 
     def reader(self, name: str) -> Reader:
@@ -144,7 +160,9 @@ class OpenRelease:
         wanted = self.carriers if carriers is None else tuple(carriers)
         if not wanted:
             raise InputError("a suspect is read on one carrier or more")
-        readouts, left = [], []
+        readouts: list[Readout] = []
+        left: list[tuple[str, str]] = []
+        remarks: list[tuple[str, str]] = []
         for name in wanted:
             reader = self.reader(name)
             try:
@@ -155,12 +173,13 @@ class OpenRelease:
                 left.append((name, str(error)))
             else:
                 readouts.append(Readout(carrier=name, values=values, reference=reader.reference))
+                remarks += ((name, each) for each in reader.remarks(suspect))
         unread = {name for name, _ in left}
         further = tuple(self._attempts(suspect, wanted, unread)) if align else ()
         self._check_files(further)
         if not readouts and not further:
             raise InputError("; ".join(f"{name}: {reason}" for name, reason in left))
-        return Reading(readouts=tuple(readouts), further=further, left=tuple(left))
+        return Reading(readouts=tuple(readouts), further=further, left=tuple(left), remarks=tuple(remarks))
 
     def read_answers(self, scores: NDArray[Any]) -> Reading:
         """Read a suspect that was only asked, by its scores of the probes. No network is needed."""

@@ -121,7 +121,7 @@ def _carrier(case: Case, table: CarrierTable, ledger: Ledger, *, all_scores: boo
     informed = case.investigation.rule == "certified"
     return CarrierSection(
         carrier=table.carrier,
-        description=f"Scores of the first stage at {len(table.values)} positions.",
+        description=f"Scores of the first stage ({table.by}) at {len(table.values)} positions.",
         unit="score",
         scores=scores,
         threshold=float(positive.threshold) if positive.passes else None,
@@ -169,7 +169,7 @@ def _certificates(case: Case, tables: Sequence[CarrierTable]) -> tuple[Certifica
         for tail, certificate in (("positive", table.positive), ("negative", table.negative))
     ]
     later = {
-        (each.stage, each.carrier): (each.stage, each.carrier, str(each.tail), each.certificate)
+        (each.stage, each.carrier, each.by): (each.stage, each.carrier, str(each.tail), each.certificate)
         for each in case.named
         if each.stage > 1
     }

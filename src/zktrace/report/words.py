@@ -11,11 +11,11 @@ import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from zktrace.carriers import IDENTITY
-from zktrace.certificates.adjudicate import Rule, Verdict
-from zktrace.certificates.stages import stage_level
+from zktrace.carriers.split import stage_share
+from zktrace.certificates.adjudicate import Verdict
 from zktrace.primitives.rounding import chance, down, up
 from zktrace.primitives.text import copies_of, listing
 from zktrace.tracing.case import CarrierTable, Case, Named
@@ -104,11 +104,11 @@ def _read_how(alignment: str) -> str:
 def stage_bound(case: Case, stage: int) -> Fraction:
     """At most this is the probability that a stage names any innocent, if none was named before it.
 
-    A look has its share of the budget. Under the rule `certified` stage i has 2^-i of that, both tails and
-    all carriers together; under the rule `paper` there is one stage.
+    A look has its share of the budget. Under the rule `certified` the first stage has three quarters of that,
+    both tails and all carriers together, and later ones less; under the rule `paper` there is one stage.
     """
     spent = case.investigation.budget * case.look.share
-    return stage_level(spent, stage, cast(Rule, case.investigation.rule))
+    return spent * stage_share(stage, case.investigation.rule)
 
 
 def _bounds(case: Case) -> list[str]:

@@ -19,6 +19,7 @@ class Named:
 
     station: str
     carrier: str
+    by: str  # which score named
     tail: Tail
     alignment: str  # how the suspect was read; identity: as it is
     stage: int  # of the look, counted from 1
@@ -47,6 +48,7 @@ class CarrierTable:
     """The first stage of one carrier: everybody's score, in the order of the rows."""
 
     carrier: str
+    by: str  # which score
     values: NDArray[np.float64]  # the readout
     scores: NDArray[np.float64]
     positive: Certificate

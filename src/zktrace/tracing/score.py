@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from zktrace.carriers import NAMES, parts
+from zktrace.carriers import NAMES
+from zktrace.carriers.split import SCORES, carrier_share, score_shares
 from zktrace.certificates.adjudicate import (
     TAILS,
     CarrierScores,
@@ -20,9 +18,9 @@ from zktrace.certificates.adjudicate import (
 )
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Source, investigate
-from zktrace.codes import Code, Coefficients, score_all
+from zktrace.codes import Code, score_all
 from zktrace.codes.readings import coefficients_of, floats
-from zktrace.evidence import CarrierClaim, Findings, LookClaim, Naming, Stage
+from zktrace.evidence import CarrierClaim, CertifiedScore, Findings, LookClaim, Naming, Stage
 from zktrace.evidence.findings import ACCUSED_LIMIT, WORK_LIMIT, judges_work
 from zktrace.readouts.readout import Readout
 from zktrace.registry.readouts import readout_digest
@@ -53,10 +51,14 @@ def score(
     certify: bool,
 ) -> Scored:
     """Score rows 0..recipients-1 on every carrier. Without `certify` nobody is named: leads only."""
+    together = [each.carrier for each in readouts]
+    parts = [carrier_share(each, together, rule) for each in together]
     if rule == "certified" and certify:
-        return _by_stages(readouts, codes, recipients, level)
+        return _by_stages(readouts, codes, parts, recipients, level)
     readings = tuple(
-        _reading(readout, code, recipients, rule) for readout, code in zip(readouts, codes, strict=True)
+        reading
+        for readout, code, part in zip(readouts, codes, parts, strict=True)
+        for reading in _readings(readout, code, recipients, rule, part)
     )
     decision = adjudicate(readings, level=level, rule=rule)
     if certify:
@@ -71,45 +73,39 @@ def score(
     )
 
 
-def _reading(readout: Readout, code: Code, recipients: int, rule: Rule) -> CarrierScores:
-    coefficients = coefficients_of(readout.values, code.biases, rule)
-    return CarrierScores(
-        carrier=readout.carrier,
-        coefficients=coefficients,
-        sums=score_all(code, recipients, coefficients),
-        parts=parts(readout.carrier),
-    )
+def _readings(
+    readout: Readout, code: Code, recipients: int, rule: Rule, part: Fraction
+) -> Iterator[CarrierScores]:
+    for by, share in score_shares(code.biases.vary, rule).items():
+        coefficients = coefficients_of(readout.values, code.biases, by)
+        yield CarrierScores(
+            carrier=readout.carrier,
+            coefficients=coefficients,
+            sums=score_all(code, recipients, coefficients),
+            by=by,
+            share=part * share,
+        )
 
 
 def _by_stages(
-    readouts: Sequence[Readout], codes: Sequence[Code], recipients: int, level: Fraction
+    readouts: Sequence[Readout],
+    codes: Sequence[Code],
+    parts: Sequence[Fraction],
+    recipients: int,
+    level: Fraction,
 ) -> Scored:
-    first: dict[str, CarrierScores] = {}
-
-    def source(readout: Readout, code: Code) -> Source:
-        def sums(coefficients: Coefficients) -> NDArray[np.int64]:
-            found = score_all(code, recipients, coefficients)
-            reading = CarrierScores(
-                carrier=readout.carrier,
-                coefficients=coefficients,
-                sums=found,
-                parts=parts(readout.carrier),
-            )
-            first.setdefault(readout.carrier, reading)
-            return found
-
+    def source(readout: Readout, code: Code, part: Fraction) -> Source:
         return Source(
             carrier=readout.carrier,
             values=readout.values,
             biases=code.biases,
-            sums=sums,
+            sums=lambda coefficients: score_all(code, recipients, coefficients),
             rows=code.rows,
-            parts=parts(readout.carrier),
+            share=part,
         )
 
-    sources = [source(readout, code) for readout, code in zip(readouts, codes, strict=True)]
-    found = investigate(sources, level=level)
-    return _scored(found.stages, tuple(first[each.carrier] for each in readouts))
+    found = investigate(list(map(source, readouts, codes, parts)), level=level)
+    return _scored(found.stages, found.first)
 
 
 def _scored(stages: tuple[Decision, ...], readings: tuple[CarrierScores, ...]) -> Scored:
@@ -140,10 +136,10 @@ def _scored(stages: tuple[Decision, ...], readings: tuple[CarrierScores, ...]) -
 def _effort(
     stages: Sequence[tuple[Exceedance, ...]], lengths: Mapping[str, int]
 ) -> Iterator[tuple[list[int], int]]:
-    """Of each stage the lengths of the codes that name, and how many it names."""
+    """Of each stage the lengths of the codes that name, once a score, and how many it names."""
     for stage in stages:
-        carriers = dict.fromkeys(each.carrier for each in stage)
-        yield [lengths[each] for each in carriers], len({each.recipient for each in stage})
+        scores = dict.fromkeys((each.carrier, each.by) for each in stage)
+        yield [lengths[carrier] for carrier, _ in scores], len({each.recipient for each in stage})
 
 
 def findings(
@@ -167,12 +163,16 @@ def _read(readouts: Sequence[Readout]) -> LookClaim:
 
 
 def _stage(look: tuple[Exceedance, ...], stations: Sequence[str]) -> Stage:
-    certificates = {each.carrier: each.certificate for each in look if each.certificate is not None}
+    found = {(each.carrier, each.by): each.certificate for each in look if each.certificate is not None}
+    order = [(carrier, by) for carrier in NAMES for by in SCORES if (carrier, by) in found]
     return Stage(
         tail=look[0].tail,
-        certificates=tuple((each, certificates[each]) for each in NAMES if each in certificates),
+        certificates=tuple(
+            CertifiedScore(carrier=carrier, by=by, certificate=found[carrier, by]) for carrier, by in order
+        ),
         named=tuple(
-            Naming(station=stations[each.recipient], carrier=each.carrier, score=each.score) for each in look
+            Naming(station=stations[each.recipient], carrier=each.carrier, by=each.by, score=each.score)
+            for each in look
         ),
     )
 
@@ -183,6 +183,7 @@ def named(scored: Scored, stations: Sequence[str], alignment: str) -> tuple[Name
         Named(
             station=stations[each.recipient],
             carrier=each.carrier,
+            by=each.by,
             tail=each.tail,
             alignment=alignment,
             stage=stage,
@@ -210,22 +211,28 @@ def leads(scored: Scored, stations: Sequence[str]) -> tuple[Lead, ...]:
 
 
 def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, ...]:
-    """The first stage of every carrier."""
-    result: list[CarrierTable] = []
+    """The first stage of every carrier, by the score that named there, or else by its first one."""
     if scored.first is None:
         return ()
-    for at, (reading, readout) in enumerate(zip(scored.readings, readouts, strict=True)):
-        positive, negative = scored.first.certificates[len(TAILS) * at : len(TAILS) * (at + 1)]
+    made = scored.first.certificates
+    limits = [made[len(TAILS) * at : len(TAILS) * (at + 1)] for at in range(len(scored.readings))]
+    named = {(each.carrier, each.by) for each in (scored.stages[0] if scored.stages else ())}
+    result: list[CarrierTable] = []
+    for readout in readouts:
+        own = [at for at, each in enumerate(scored.readings) if each.carrier == readout.carrier]
+        at = next((at for at in own if (readout.carrier, scored.readings[at].by) in named), own[0])
+        reading, (positive, negative) = scored.readings[at], limits[at]
         candidate = candidate_threshold(
             length=len(readout.values),
             recipients=len(reading.sums),
             level=scored.first.level,
             tails=len(TAILS),
-            carriers=len(readouts),
+            carriers=len(scored.readings),
         )
         result.append(
             CarrierTable(
                 carrier=readout.carrier,
+                by=reading.by,
                 values=readout.values,
                 scores=floats(reading.sums, reading.coefficients),
                 positive=positive,

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
+from zktrace.carriers.split import stage_share
 from zktrace.certificates.adjudicate import Verdict
-from zktrace.certificates.stages import stage_level
 from zktrace.court.bench import Bench
 
 
@@ -89,4 +89,4 @@ def _check_kind(bench: Bench) -> None:
 
 def _spent(bench: Bench, stage: int) -> Fraction:
     share = bench.dossier.investigation.budget * bench.look.share
-    return stage_level(share, stage, bench.rule)
+    return share * stage_share(stage, bench.rule)

@@ -6,7 +6,7 @@ from zktrace.certificates.certificate import Certificate
 from zktrace.court.bench import Bench
 from zktrace.court.scoring import StageScore, beyond, compare, own_certificate
 from zktrace.court.steps.scores import look_at
-from zktrace.evidence import Stage
+from zktrace.evidence import CertifiedScore, Stage
 from zktrace.evidence.figures import chance, up
 
 
@@ -14,30 +14,31 @@ def check_certificates(bench: Bench) -> None:
     """Certify every stage again, and place everybody named beyond it."""
     case, minutes, findings = bench.dossier.investigation, bench.minutes, bench.evidence.findings
     for number, stage in enumerate(findings.stages, start=1):
-        for carrier, claimed in stage.certificates:
-            seen, where = bench.stages[number, carrier], f"stage {number}, {carrier}"
-            own = _certificate(bench, seen, number, carrier, where)
-            compare(claimed, own, seen)
-            limits = (own.threshold, claimed.threshold)
-            _check_beyond(bench, seen, stage, carrier, thresholds=limits, where=where)
-            _check_nobody_kept(bench, seen, number, carrier, own.threshold)
+        for each in stage.certificates:
+            carrier, where = each.carrier, f"stage {number}, {each.carrier} by {each.by}"
+            seen = bench.stages[number, carrier, each.by]
+            own = _certificate(bench, seen, number, each, where)
+            compare(each.certificate, own, seen)
+            limits = (own.threshold, each.certificate.threshold)
+            _check_beyond(bench, seen, stage, each, thresholds=limits, where=where)
+            _check_nobody_kept(bench, seen, number, each, own.threshold)
             minutes.saw(
                 f"{where}: an innocent among {case.recipients} scores above {up(own.threshold)} "
                 f"with probability at most {chance(own.level)}"
             )
             if carrier in bench.read:
-                again, where = (
-                    look_at(bench, number, carrier, bench.read[carrier]),
-                    f"{where}, read by the judge",
-                )
-                threshold = _certificate(bench, again, number, carrier, where).threshold
-                _check_beyond(bench, again, stage, carrier, thresholds=(threshold,), where=where)
+                again = look_at(bench, number, carrier, each.by, bench.read[carrier])
+                where = f"{where}, read by the judge"
+                threshold = _certificate(bench, again, number, each, where).threshold
+                _check_beyond(bench, again, stage, each, thresholds=(threshold,), where=where)
                 minutes.saw(f"{where}: whoever is named is above {up(threshold)} there too")
     if not findings.stages:
         minutes.saw("nobody is accused, nothing is certified")
 
 
-def _certificate(bench: Bench, seen: StageScore, number: int, carrier: str, where: str) -> Certificate:
+def _certificate(
+    bench: Bench, seen: StageScore, number: int, named: CertifiedScore, where: str
+) -> Certificate:
     """The judge's own, which must pass."""
     case = bench.dossier.investigation
     own = own_certificate(
@@ -45,8 +46,10 @@ def _certificate(bench: Bench, seen: StageScore, number: int, carrier: str, wher
         recipients=case.recipients,
         level=bench.level,
         stage=number,
-        carrier=carrier,
+        carrier=named.carrier,
         carriers=bench.look.carriers,
+        by=named.by,
+        tail=bench.evidence.findings.stages[number - 1].tail,
         rule=bench.rule,
     )
     if not own.passes:
@@ -60,13 +63,14 @@ def _check_beyond(
     bench: Bench,
     seen: StageScore,
     stage: Stage,
-    carrier: str,
+    named: CertifiedScore,
     *,
     thresholds: tuple[Fraction, ...],
     where: str,
 ) -> None:
-    for naming in (each for each in stage.named if each.carrier == carrier):
-        row = bench.rows[naming.station, carrier]
+    own = (named.carrier, named.by)
+    for naming in (each for each in stage.named if (each.carrier, each.by) == own):
+        row = bench.rows[naming.station, naming.carrier]
         for threshold in thresholds:
             if not beyond(seen, row, threshold):
                 bench.minutes.reject(
@@ -76,7 +80,7 @@ def _check_beyond(
 
 
 def _check_nobody_kept(
-    bench: Bench, seen: StageScore, number: int, carrier: str, threshold: Fraction
+    bench: Bench, seen: StageScore, number: int, named: CertifiedScore, threshold: Fraction
 ) -> None:
     """A stage names everybody beyond it: whoever is named later was not beyond it.
 
@@ -84,8 +88,8 @@ def _check_nobody_kept(
     """
     later = {name for stage in bench.evidence.findings.stages[number:] for name in stage.stations}
     for accused in bench.evidence.accused:
-        if accused.station in later and beyond(seen, bench.rows[accused.station, carrier], threshold):
+        if accused.station in later and beyond(seen, bench.rows[accused.station, named.carrier], threshold):
             bench.minutes.reject(
-                f"stage {number}, {carrier}: {accused.station} is named at a later stage, but is beyond "
-                f"the threshold {float(threshold):.4f} at this one"
+                f"stage {number}, {named.carrier} by {named.by}: {accused.station} is named at a later "
+                f"stage, but is beyond the threshold {float(threshold):.4f} at this one"
             )

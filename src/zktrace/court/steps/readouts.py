@@ -96,7 +96,13 @@ def _check_carrier(bench: Bench, opening: CarrierOpening, layout: Layout) -> Non
 def _terms(bench: Bench, opening: CarrierOpening, layout: Layout) -> Terms:
     probes = next((each for each in bench.suspect.probes if model_digest(each) == layout.probes), None)
     beside = bench.suspect.shared if carrier(opening.carrier).beside else None
-    return terms_of(layout, seed=bench.directions[opening.carrier], probes=probes, shared=beside)
+    return terms_of(
+        layout,
+        seed=bench.directions[opening.carrier],
+        probes=probes,
+        shared=beside,
+        network=bench.suspect.network,
+    )
 
 
 def _missing(reader: Reader) -> str:

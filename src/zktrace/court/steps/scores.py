@@ -4,35 +4,47 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from zktrace.carriers.split import score_shares
 from zktrace.court.bench import Bench
 from zktrace.court.scoring import StageScore, look
-from zktrace.evidence import Stage
+from zktrace.evidence import CertifiedScore, Stage
 from zktrace.evidence.figures import down
 from zktrace.primitives.gf2 import Bits
 from zktrace.readouts.directions import Floats
 
 
 def check_scores(bench: Bench) -> None:
-    """Score every accused again, at the stage and on the carrier that named it."""
+    """Score every accused again, at the stage, on the carrier and by the score that named it."""
     for number, stage in enumerate(bench.evidence.findings.stages, start=1):
-        for carrier, _ in stage.certificates:
-            values = bench.evidence.carrier(carrier).values()
-            bench.stages[number, carrier] = look_at(bench, number, carrier, values)
+        for each in stage.certificates:
+            _check_kind(bench, number, each)
+            values = bench.evidence.carrier(each.carrier).values()
+            seen = look_at(bench, number, each.carrier, each.by, values)
+            bench.stages[number, each.carrier, each.by] = seen
         _check_stage_scores(bench, number, stage)
     if not bench.evidence.findings.stages:
         bench.minutes.saw("nobody is accused, no score is claimed")
         bench.minutes.left("the scores behind a lead or its absence: no row is opened")
 
 
-def look_at(bench: Bench, number: int, carrier: str, values: Floats) -> StageScore:
-    """What a stage (counted from 1) scores with, on these values of a carrier."""
+def _check_kind(bench: Bench, number: int, named: CertifiedScore) -> None:
+    """The score is one of those that the rule and the law of the code have."""
+    known = score_shares(bench.biases[named.carrier].vary, bench.rule)
+    if named.by not in known:
+        bench.minutes.reject(
+            f"stage {number}, {named.carrier}: named by {named.by}, scored by {' and '.join(known)}"
+        )
+
+
+def look_at(bench: Bench, number: int, carrier: str, by: str, values: Floats) -> StageScore:
+    """What a stage (counted from 1) scores with by one score, on these values of a carrier."""
     stages = bench.evidence.findings.stages
     before = [name for each in stages[: number - 1] for name in each.stations]
     return look(
         values,
         bench.biases[carrier],
         _rows_of(bench, before, carrier),
-        rule=bench.rule,
+        by=by,
         tail=stages[number - 1].tail,
     )
 
@@ -47,10 +59,11 @@ def _rows_of(bench: Bench, stations: Sequence[str], carrier: str) -> Bits:
 def _check_stage_scores(bench: Bench, number: int, stage: Stage) -> None:
     for naming in stage.named:
         row = bench.rows[naming.station, naming.carrier]
-        score = bench.stages[number, naming.carrier].score(row)
+        score = bench.stages[number, naming.carrier, naming.by].score(row)
+        where = f"stage {number}, {naming.carrier} by {naming.by}"
         if score != naming.score:
             bench.minutes.reject(
-                f"stage {number}, {naming.carrier}: {naming.station} is said to score "
-                f"{float(naming.score):.4f}, its row scores {float(score):.4f}"
+                f"{where}: {naming.station} is said to score {float(naming.score):.4f}, "
+                f"its row scores {float(score):.4f}"
             )
-        bench.minutes.saw(f"stage {number}, {naming.carrier}: {naming.station} scores {down(score)}")
+        bench.minutes.saw(f"{where}: {naming.station} scores {down(score)}")
