@@ -1,8 +1,9 @@
 """How fast is a word written into all weights of a model, and read, beside plain numpy and a plain copy?
 
-- A ResNet-18 of full width: a copy made in memory, a suspect read, a case judged with suspect and shared model.
-- A model of one gigabyte (`ZKTRACE_BENCH_GIGABYTES` sets how many): dispatch of one copy, read back, on record,
-  beside `shutil.copyfile` and fsync of the same file; memory beyond the mapped files.
+- A ResNet-18 of full width: a copy made in memory, a suspect read, a case judged with suspect and shared
+  model.
+- A model of one gigabyte (`ZKTRACE_BENCH_GIGABYTES` sets how many): dispatch of one copy, read back, on
+  record, beside `shutil.copyfile` and fsync of the same file; memory beyond the mapped files.
 
 The plain way of reading is the textbook butterfly in numpy, over signs that are drawn beforehand.
 """

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from zktrace.carriers.split import tail_share
-from zktrace.certificates.adjudicate import CarrierScores, Verdict, adjudicate
+from zktrace.certificates.adjudicate import CarrierScores, Verdict, adjudicate, joined
 from zktrace.certificates.certificate import check, smallest_threshold
 from zktrace.certificates.law import InnocentLaw
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.certificates.stages import Source, Staged, investigate
 from zktrace.codes import Biases, Code, CodeKey, Coefficients, quantise, soft, sums, symmetric, unpack
 from zktrace.codes.blind import blind
-from zktrace.codes.strategies import linear_channel
+from zktrace.codes.strategies import linear_channel, minority
 from zktrace.errors import InputError
 
 N = 10
@@ -146,7 +146,7 @@ def test_the_papers_rule_gates_a_threshold_exceedance() -> None:
 
 def test_the_threshold_itself_does_not_accuse_and_the_next_score_does() -> None:
     coefficients = symmetric(np.random.default_rng(5).integers(0, 2, 512), code(5).biases)
-    certificate = smallest_threshold(coefficients, recipients=N, level=5e-4)
+    certificate = smallest_threshold(coefficients, recipients=N, level=9e-4)
     at = least_sum(coefficients, certificate.threshold)
     assert coefficients.score(at) == certificate.threshold
     for extra, verdict in ((0, Verdict.NOTHING), (1, Verdict.ATTRIBUTE)):
@@ -352,10 +352,42 @@ def test_the_certificates_of_every_stage_can_be_checked_again() -> None:
     random = np.random.default_rng(17)
     own, _, values = trial(random, 5)
     investigation = traced(own, values)
+    made = soft(values, own.biases)
+    certificates = investigation.stages[0].certificates
+    for certificate, side in zip(certificates, (made, made.negated()), strict=True):
+        check(certificate, side)
+
+
+def test_a_word_that_the_linear_score_cannot_follow_is_traced_by_the_estimated_channel() -> None:
+    """Minority of four: soft names nobody at the first stage, map somebody, and soft is asked again."""
+    random = np.random.default_rng(19)
+    own = Code(key=CodeKey.generate(entropy=random.bytes), label="weight", length=512, colluders=2)
+    values = 2.0 * minority(unpack(own.rows(range(5)), 512), random) - 1
+    found = traced(own, values)
+    assert found.verdict == Verdict.ATTRIBUTE
+    assert {each.recipient for each in found.named} == set(range(5))
+    assert {each.by for each in found.stages[0].named} == {"map"}
+    assert [each.by for each in found.first] == ["soft", "map"]
+    assert len(found.stages[0].certificates) == 4
     made = (soft(values, own.biases), blind(values, own.biases))
     sides = [side for each in made for side in (each, each.negated())]
-    for certificate, side in zip(investigation.stages[0].certificates, sides, strict=True):
+    for certificate, side in zip(found.stages[0].certificates, sides, strict=True):
         check(certificate, side)
+
+
+def test_decisions_about_two_scores_are_joined_by_precedence() -> None:
+    own = code(1)
+    owner, opposite = (
+        adjudicate([reading(own, word)], level=1e-3) for word in (row(own, 3), 1 - row(own, 5))
+    )
+    nothing = adjudicate([reading(own, np.arange(512) % 2)], level=1e-3)
+    for pair in ((owner, opposite), (opposite, owner), (owner, nothing)):
+        both = joined(*pair)
+        assert both.verdict == Verdict.ATTRIBUTE
+        assert [each.recipient for each in both.named] == [3]
+        assert both.certificates == (*pair[0].certificates, *pair[1].certificates)
+    assert joined(nothing, opposite).verdict == Verdict.TAMPER
+    assert joined(nothing, nothing).verdict == Verdict.NOTHING
 
 
 def test_zero_coefficients_have_a_threshold_nobody_passes() -> None:

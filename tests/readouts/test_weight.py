@@ -38,7 +38,10 @@ def reader(profile: Any = "informed", reference: np.ndarray | None = None) -> We
 def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     assert set(inspect.signature(WeightReader).parameters) == {"terms", "reference"}
     taken = set(inspect.signature(Terms).parameters)
-    assert taken == {"carrier", "seed", "length", "profile", "dimension", "layers", "probes", "names"}
+    assert taken == {
+        *("carrier", "seed", "length", "profile", "dimension"),
+        *("layers", "deviations", "probes", "names", "shared"),
+    }
 
 
 def test_the_paper_reads_the_scales_as_they_are() -> None:

@@ -7,8 +7,8 @@ that is fixed beforehand; this one puts most where a suspect is faint:
     the suspect as it is    19/20   all alignments together have the rest
     the first stage          3/4    stage i after it 1/2^(i + 1): all together at most 1
     faint carriers           9/10   read beside others, in proportion to their parts; the others have the rest
-    soft, map                1/2    each, where biases vary; under a fair law soft has all, for there the
-                                    likelihood of a linear channel is the soft score
+    soft, map                1/2    each, where biases vary; map is asked where soft names nobody new. Under a
+                                    fair law soft has all: there a linear channel's likelihood is that score
     the positive tail        9/10   the negative one, tampering, has the rest
 
 The paper's rule keeps to the paper: one stage, equal carriers, one hard score, equal tails.

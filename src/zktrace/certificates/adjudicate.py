@@ -14,7 +14,7 @@ union over rows covers them. Rule `paper` uses the candidate threshold sqrt(2 n 
 certificate whether a passing score may count, and names the largest alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -117,15 +117,16 @@ def adjudicate(
         raise InputError(f"unknown rule {rule!r}: certified or paper")
     found: dict[Tail, list[Exceedance]] = {tail: [] for tail in TAILS}
     certificates = []
+    carriers = len({reading.carrier for reading in readings})
     for reading in readings if recipients else ():
         for tail in tails:
             side = _side(reading, tail)
             own = eps * reading.share * tail_share(tail, rule)
-            limits = _thresholds(side, recipients, eps, own=own, readings=len(readings), rule=rule)
+            limits = _thresholds(side, recipients, eps, own=own, carriers=carriers, rule=rule)
             certificates.append(limits.certificate)
             found[tail] += _exceeding(side, tail, limits)
     verdict, chosen = _precedence(found)
-    ordered = tuple(sorted(chosen, key=lambda each: (-each.strength, each.recipient)))
+    ordered = _ordered(chosen)
     named = ordered[:1] if rule == "paper" else ordered  # "with the largest positive score selected"
     return Decision(
         verdict=verdict,
@@ -136,6 +137,25 @@ def adjudicate(
         level=eps,
         certificates=tuple(certificates),
     )
+
+
+def joined(first: Decision, second: Decision) -> Decision:
+    """Two decisions at one level about different scores as one; shares of both together must be at most 1."""
+    order = list(Verdict)
+    verdict = min(first.verdict, second.verdict, key=order.index)
+    told = [each for each in (first, second) if each.verdict == verdict]
+    return replace(
+        first,
+        verdict=verdict,
+        named=_ordered(x for each in told for x in each.named),
+        leads=_ordered(x for each in told for x in each.leads),
+        certificates=(*first.certificates, *second.certificates),
+    )
+
+
+def _ordered(found: Iterable[Exceedance]) -> tuple[Exceedance, ...]:
+    """The strongest first."""
+    return tuple(sorted(found, key=lambda each: (-each.strength, each.recipient)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +184,11 @@ def _side(reading: CarrierScores, tail: Tail) -> CarrierScores:
 
 
 def _thresholds(
-    side: CarrierScores, recipients: int, level: Fraction, *, own: Fraction, readings: int, rule: Rule
+    side: CarrierScores, recipients: int, level: Fraction, *, own: Fraction, carriers: int, rule: Rule
 ) -> _Thresholds:
     length = side.coefficients.biases.length
     z = candidate_threshold(
-        length=length, recipients=recipients, level=level, tails=len(TAILS), carriers=readings
+        length=length, recipients=recipients, level=level, tails=len(TAILS), carriers=carriers
     )
     candidate = Fraction(z)
     if rule == "paper":

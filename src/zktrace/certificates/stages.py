@@ -12,14 +12,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.carriers.split import score_shares, stage_share
+from zktrace.carriers.split import SCORES, score_shares, stage_share
 from zktrace.certificates.adjudicate import (
     TAILS,
     CarrierScores,
     Decision,
     Exceedance,
+    Tail,
     Verdict,
     adjudicate,
+    joined,
 )
 from zktrace.certificates.intervals import Number
 from zktrace.certificates.level import exact_level
@@ -71,7 +73,7 @@ class Staged:
 
 
 def investigate(evidence: Sequence[Source], *, level: Number, max_stages: int = MAX_STAGES) -> Staged:
-    """All scores of the rule `certified`, repeated while a stage names somebody new.
+    """The scores of the rule `certified`, in turn, and all again while a stage names somebody new.
 
     Nobody is named for tampering after the first stage: later ones look at the positive tail alone.
     """
@@ -82,17 +84,42 @@ def investigate(evidence: Sequence[Source], *, level: Number, max_stages: int = 
     stages: list[Decision] = []
     first: tuple[CarrierScores, ...] = ()
     for stage in range(1, max_stages + 1):
-        readings = [reading for each in evidence for reading in _read(each, sorted(named))]
-        first = first or tuple(readings)
         tails = TAILS if stage == 1 else TAILS[:1]
-        decision = adjudicate(readings, level=eps * stage_share(stage, "certified"), tails=tails)
-        _confirm(decision, evidence, readings)
+        decision, readings = _stage(evidence, named, eps * stage_share(stage, "certified"), tails)
+        first = first or readings
         stages.append(decision)
-        fresh = {each.recipient for each in decision.named} - named
-        if decision.verdict != Verdict.ATTRIBUTE or not fresh or stage == max_stages:
+        fresh = _fresh(decision, named)
+        if not fresh or stage == max_stages:
             break
         named |= fresh
     return Staged(stages=tuple(stages), first=first)
+
+
+def _stage(
+    evidence: Sequence[Source], named: set[int], level: Fraction, tails: Sequence[Tail]
+) -> tuple[Decision, tuple[CarrierScores, ...]]:
+    """One score of all carriers after the other, until one names somebody new: what then is left unspent."""
+    decision: Decision | None = None
+    readings: list[CarrierScores] = []
+    for by in SCORES:
+        found = [reading for each in evidence for reading in _read(each, by, sorted(named))]
+        if found:
+            now = adjudicate(found, level=level, tails=tails)
+            _confirm(now, evidence, found)
+            decision = now if decision is None else joined(decision, now)
+            readings += found
+            if _fresh(now, named):
+                break
+    if decision is None:
+        raise InputError("an investigation needs at least one carrier")
+    return decision, tuple(readings)
+
+
+def _fresh(decision: Decision, named: set[int]) -> set[int]:
+    """Whom a decision attributes the suspect to that had not been named."""
+    if decision.verdict != Verdict.ATTRIBUTE:
+        return set()
+    return {each.recipient for each in decision.named} - named
 
 
 def _confirm(decision: Decision, evidence: Sequence[Source], readings: Sequence[CarrierScores]) -> None:
@@ -105,11 +132,11 @@ def _confirm(decision: Decision, evidence: Sequence[Source], readings: Sequence[
             raise InputError(f"{reading.carrier}: the sum of a named recipient is not that of its row")
 
 
-def _read(evidence: Source, named: Sequence[int]) -> Iterator[CarrierScores]:
-    """Everybody's sums by every score of the carrier, once these are named."""
-    rows = evidence.rows(named)
-    for by, share in score_shares(evidence.biases.vary, "certified").items():
-        coefficients = coefficients_of(evidence.values, evidence.biases, by, rows)
+def _read(evidence: Source, by: str, named: Sequence[int]) -> Iterator[CarrierScores]:
+    """Everybody's sums by one score, once these are named; nothing where the carrier has no such score."""
+    share = score_shares(evidence.biases.vary, "certified").get(by)
+    if share is not None:
+        coefficients = coefficients_of(evidence.values, evidence.biases, by, evidence.rows(named))
         found = evidence.sums(coefficients).astype(np.int64)
         yield CarrierScores(
             carrier=evidence.carrier,

@@ -13,7 +13,10 @@ app = typer.Typer(help="Look into model files, which are never executed.", no_ar
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="safetensors, npz or torch zip checkpoint.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="safetensors, GGUF, ONNX, npz or torch zip; an index of shards, or a folder."),
+    ],
     as_json: Json = False,
 ) -> None:
     """Print the canonical digest of a model's complete state, and its size."""

@@ -1,10 +1,12 @@
 """What the copies of a release have in common, as a worker process can be handed it."""
 
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from zktrace.carriers import Profile, carrier, needs_training
+from zktrace.errors import InputError
 from zktrace.marking.settings import CopySettings
 from zktrace.marking.writer import Job, Step, copy_of, writers_of
 from zktrace.models import ModelState
@@ -49,6 +51,16 @@ class CopyPlan:
     def trained(self) -> bool:
         """Whether making a copy means training one."""
         return needs_training((each.carrier for each in self.layouts), self.profile)
+
+    def check_portable(self) -> None:
+        """InputError if other processes cannot be handed the network: they find functions by their names."""
+        try:
+            pickle.dumps(self.network)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError(
+                "the network's function cannot be handed to other processes: put it into a module, "
+                "or make copies in one process (jobs=1)"
+            ) from error
 
     def job(self, shared: ModelState | None = None) -> Job:
         """What writers are made of; the shared model is read from the folder unless it is at hand."""

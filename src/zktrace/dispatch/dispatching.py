@@ -209,6 +209,7 @@ def _make(
             maker = maker or maker_of(plan, shared)
             yield order, _fulfil(maker, order, report)
         return
+    plan.check_portable()
     with workers(jobs) as pool:
         for order, answer in pool.work(partial(_in_worker, _Plan(plan)), orders):
             if isinstance(answer, WorkerDied):

@@ -2,9 +2,10 @@
 
 from zktrace.models import model_digest, open_model
 
-state = open_model("suspect.pt")      # safetensors, npz or torch zip; nothing in it is executed
+state = open_model("suspect.pt")      # safetensors, GGUF, ONNX, npz, torch zip, shards; nothing is executed
 state["bn1.weight"]                   # a read-only numpy array
 model_digest(state)                   # 32 bytes, the same for the same state in any container
+save_model("copy.safetensors", state) # the same 32 bytes; lazy tensors are made and written a piece at a time
 """
 
 from zktrace.models.digest import model_digest

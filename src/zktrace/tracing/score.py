@@ -227,7 +227,7 @@ def tables(scored: Scored, readouts: Sequence[Readout]) -> tuple[CarrierTable, .
             recipients=len(reading.sums),
             level=scored.first.level,
             tails=len(TAILS),
-            carriers=len(scored.readings),
+            carriers=len(readouts),
         )
         result.append(
             CarrierTable(

@@ -53,7 +53,7 @@ def _rows_of(bench: Bench, stations: Sequence[str], carrier: str) -> Bits:
     """The rows already named, in the order of the code, as the tracer takes them out."""
     order = sorted(stations, key=lambda name: bench.dossier.enrolments[name].row)
     rows = [np.frombuffer(bench.rows[name, carrier], dtype=np.uint8) for name in order]
-    return np.array(rows, dtype=np.uint8) if rows else np.empty((0, 0), dtype=np.uint8)
+    return np.array(rows, dtype=np.uint8).reshape(len(rows), -(-bench.biases[carrier].length // 8))
 
 
 def _check_stage_scores(bench: Bench, number: int, stage: Stage) -> None:
