@@ -42,13 +42,13 @@ CROWDS: Final = ((32, 2048), (64, 8192), (128, 8192))  # colluders, positions
 AFTERWARDS: Final = ("nothing", "noise", "8 bits")
 FINETUNED: Final = "fine-tuning"
 EPISODES: Final = 100  # of it
-_SECONDS: Final = {
-    "copy": 0.3,
-    "member": 0.15,
-    "read": 0.5,
-    "crowd": 3.0,
+_SECONDS: Final = {  # of one core, for 11 million weights
+    "copy": 0.2,
+    "member": 0.1,
+    "read": 1.2,
+    "crowd": 4.0,
     "tuned": 30.0,
-}  # for 11 million weights, one core
+}
 
 Progress = Callable[[str, int, int], None]  # what, done, of
 

@@ -135,7 +135,12 @@ def coalitions_table(rows: Iterable[Row]) -> str:
         )
         for strategy, found in groups.items()
     ]
-    head = ("strategy", *(f"k = {size}: {', '.join(after)}" for size in sizes), "weakest score", "framed")
+    head = (
+        "strategy",
+        *(f"k = {size}: {', '.join(after)}" for size in sizes),
+        "weakest score, first stage",
+        "framed",
+    )
     return markdown(head, lines)
 
 
