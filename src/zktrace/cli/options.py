@@ -30,6 +30,8 @@ PresetName = Annotated[
 ]
 RunPreset = Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")]
 ProfileChoice = Annotated[str, typer.Option("--profile", help="informed or paper.")]
+RowsFile = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
+WorkFolder = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
 SharedModel = Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")]
 ReleaseName = Annotated[str | None, typer.Option("--release", help="Default: the latest.")]
 StationName = Annotated[str, typer.Argument(help="Name of the station.")]
@@ -88,6 +90,19 @@ def run_spec(preset: str, cifar10: Path | None, seed: int) -> "RunSpec":
     from zktrace.learning.presets import load_preset
 
     return RunSpec(preset=load_preset(preset), seed=seed, words=(), cifar10=cifar10, cache=default_folder())
+
+
+def study_spec(preset: str, dataset: str, seed: int, cifar10: Path | None) -> "RunSpec":
+    """The run of a study that a shared model comes from."""
+    from dataclasses import replace
+
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.studies.federation import FederationTrial
+
+    chosen = load_preset(preset)
+    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
+    return run.spec(cifar10=cifar10, cache=default_folder())
 
 
 def profile_option(text: str) -> "Profile":

@@ -1,7 +1,7 @@
 """`zktrace study`: experiments whose rows are saved, and go on where they stopped."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,29 +11,28 @@ from zktrace.cli.options import (
     Marks,
     PresetName,
     ProfileChoice,
+    RowsFile,
     RunPreset,
     Seeds,
+    WorkFolder,
     budget_option,
     mark_settings,
     profile_option,
+    study_spec,
 )
 from zktrace.cli.output import emit
+from zktrace.cli.study_models import coalitions, models
 from zktrace.errors import InputError
-
-if TYPE_CHECKING:
-    from zktrace.federation.spec import RunSpec
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
-Work = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
 Datasets = Annotated[list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")]
 
 
 @app.command("federation")
 def federation(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     preset: PresetName = "desk",
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
@@ -72,8 +71,8 @@ def federation(
 
 @app.command("tracing")
 def tracing(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     model: Annotated[Path, typer.Option("--model", help="The shared model: model.safetensors of a run.")],
     dataset: Annotated[str, typer.Option("--dataset", help="What it was trained on: gnss or cifar10.")],
     preset: RunPreset = "desk",
@@ -107,7 +106,7 @@ def tracing(
 
     given = {"share": share, "episodes": episodes, "learning_rate": rate}
     trial = TracingTrial(
-        spec=_spec(preset, dataset, seed, cifar10),
+        spec=study_spec(preset, dataset, seed, cifar10),
         model=model,
         carriers=tuple(carrier),
         profile=profile_option(profile),
@@ -122,8 +121,8 @@ def tracing(
 
 @app.command("disguise")
 def disguise(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     preset: PresetName = "half",
     seed: Seeds = [42, 43, 44],  # noqa: B006
@@ -182,8 +181,8 @@ def disguise(
 
 @app.command("innocents")
 def innocents(
-    out: Out,
-    work: Work,
+    out: RowsFile,
+    work: WorkFolder,
     reference: Annotated[Path, typer.Option("--reference", help="The shared model.")],
     suspect: Annotated[
         list[str],
@@ -228,7 +227,7 @@ def innocents(
     from zktrace.studies.leaks import LEAKS
     from zktrace.studies.rows import Rows
 
-    spec = _spec(preset, dataset, seed, cifar10)
+    spec = study_spec(preset, dataset, seed, cifar10)
     trial = InnocentsTrial(
         dataset=dataset,
         reference=reference,
@@ -250,6 +249,10 @@ def innocents(
     _tell_new(len(made), out, as_json=as_json)
 
 
+app.command("models")(models)
+app.command("coalitions")(coalitions)
+
+
 @app.command("table")
 def table(
     rows: Annotated[list[Path], typer.Argument(help="Files of rows.")],
@@ -264,19 +267,6 @@ def table(
         raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
     text = TABLES[kind]([row for path in rows for row in rows_of(Rows(path), kind)])
     emit({"ok": True, "table": text}, as_json=as_json, text=text)
-
-
-def _spec(preset: str, dataset: str, seed: int, cifar10: Path | None) -> "RunSpec":
-    """The run that a shared model comes from."""
-    from dataclasses import replace
-
-    from zktrace.learning.data.cache import default_folder
-    from zktrace.learning.presets import load_preset
-    from zktrace.studies.federation import FederationTrial
-
-    chosen = load_preset(preset)
-    run = FederationTrial(preset=replace(chosen, data=replace(chosen.data, dataset=dataset)), seed=seed)
-    return run.spec(cifar10=cifar10, cache=default_folder())
 
 
 def _suspects(given: list[str]) -> dict[str, Path]:

@@ -1,23 +1,19 @@
 """Tables of the documentation, drawn from saved rows: drawing again never trains again."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from statistics import mean, median
 from typing import Any
 
 from zktrace.carriers import NAMES
 from zktrace.errors import InputError, Refused
+from zktrace.studies.markdown import markdown
+from zktrace.studies.model_tables import coalitions_table, crowds_table, models_table, remains_table
 from zktrace.studies.rows import Row, Rows
 
 DATASETS = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10"}
 _PAPER_FEDERATION = {"gnss": ("98 %", ".96"), "cifar10": ("100 %", ".94")}
-
-
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def federation_table(rows: Iterable[Row]) -> str:
@@ -293,11 +289,15 @@ def rows_of(file: Rows, kind: str) -> list[Row]:
     return rows
 
 
-_STUDY_OF = {"stability": "disguise"}
+_STUDY_OF = {"stability": "disguise", "crowds": "coalitions", "remains": "models"}
 TABLES = {
     "federation": federation_table,
     "tracing": tracing_table,
     "disguise": disguise_table,
     "stability": stability_table,
     "innocents": innocents_table,
+    "models": models_table,
+    "remains": remains_table,
+    "coalitions": coalitions_table,
+    "crowds": crowds_table,
 }

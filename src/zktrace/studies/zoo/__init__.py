@@ -1,0 +1,1 @@
+"""Small but real networks of many architectures, trained here: what a study of models protects."""

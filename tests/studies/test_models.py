@@ -1,0 +1,83 @@
+"""Networks protected by defaults, at the study's smallest; and what leakers do to any model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+from zktrace.models import open_model, save_model
+from zktrace.studies import models
+from zktrace.studies.changes import FORMATS, NOISE, as_state, noise, single
+from zktrace.studies.models import ModelsTrial, perform
+from zktrace.studies.rows import Rows
+from zktrace.studies.tables import models_table, remains_table
+from zktrace.studies.zoo.digits import arrays_of, fitted
+from zktrace.studies.zoo.table import network_of
+
+
+def test_changes_of_any_model() -> None:
+    rng = np.random.default_rng(2)
+    model = {"w": rng.standard_normal((40, 50)).astype(np.float32), "b": np.ones(50, np.float32)}
+    made = {name: change(model) for name, change in FORMATS.items()}
+    assert {each.dtype for each in made["float16"].tensors()} == {"float16"}
+    assert {each.dtype for each in made["bfloat16"].tensors()} == {"bfloat16"}
+    np.testing.assert_allclose(made["bfloat16"]["w"], model["w"], rtol=2**-8)
+    for bits in (8, 4):
+        assert len(np.unique(made[f"{bits} bits"]["w"])) <= 2**bits
+    pruned = made["half of the weights pruned"]
+    assert np.count_nonzero(pruned["w"]) == 1000
+    assert np.abs(model["w"][pruned["w"] == 0]).max() <= np.abs(model["w"][pruned["w"] != 0]).min()
+    assert np.array_equal(pruned["b"], model["b"])
+    moved = noise(model, np.random.default_rng(3))
+    assert (moved["w"] - model["w"]).std() == pytest.approx(NOISE * model["w"].std(), rel=0.1)
+    assert np.array_equal(moved["b"], model["b"])
+
+
+def test_single_is_what_a_network_computes_with() -> None:
+    state = as_state({"w": np.ones((2, 2), np.float16), "n": np.arange(3)})
+    found = single(state)
+    assert (found["w"].dtype, found["n"].dtype) == (np.float32, np.int64)
+
+
+def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every change of a leaked copy names the leaker, and a judge upholds it; strangers name nobody."""
+    monkeypatch.setattr(models, "STATIONS", 3)
+    each = network_of("mlp")
+    task = each.task(None)
+    files = [tmp_path / f"{seed}.safetensors" for seed in (1, 2)]
+    for seed, path in enumerate(files, start=1):
+        save_model(path, arrays_of(fitted(task, seed=seed, epochs=5)))
+    trials = [
+        ModelsTrial(
+            network=each, task=task, model=files[0], foreign=files[1], seed=seed, work=tmp_path / "work"
+        )
+        for seed in (11, 12)
+    ]
+    rows = Rows(tmp_path / "rows.jsonl")
+    made = list(perform(trials[0], rows, others=trials[1:]))
+    cost, *cases = made
+    assert cost.outcome["mean_cost"] == pytest.approx(
+        100 * (cost.outcome["shared"] - sum(cost.outcome["copies"]) / 3)
+    )
+    leaks = {row.trial["suspect"]: row.outcome for row in cases if row.trial["part"] == "leak"}
+    strangers = [row.outcome for row in cases if row.trial["part"] == "stranger"]
+    assert {*FORMATS, "as it is", "100 fine-tuning steps", "LoRA of rank 8, merged"} <= set(leaks)
+    for kind in ("as it is", *FORMATS, "100 fine-tuning steps", "LoRA of rank 8, merged"):
+        found = leaks[kind]
+        assert (found["named"], found["judge"]) == ([trials[0].leaker], "upheld"), kind
+        (score,) = found["sigma"].values()
+        assert score["member"] > score["threshold"] > score["greatest_other"]
+    assert len(strangers) == 3
+    assert all(row.outcome["framed"] == 0 for row in cases)
+    assert list(perform(trials[0], rows, others=trials[1:])) == []
+    table = models_table(rows.read())
+    assert table.count("\n") == 2
+    assert f"| 0/{len(cases)} |" in table
+    assert remains_table(rows.read()).count(" % |") == 1 + len(leaks)
+    assert open_model(files[0]).keys() == {
+        *(f"coefs_.{layer}" for layer in range(3)),
+        *(f"intercepts_.{layer}" for layer in range(3)),
+    }
