@@ -12,9 +12,9 @@ from models.gguf_forge import gguf
 from zktrace.errors import InputError
 from zktrace.models import ModelState, open_model, save_model
 from zktrace.readouts import likeness as how
-from zktrace.readouts.merging import Budget, split_into
 from zktrace.readouts.likeness import Arrangement, Held, best_form, forms, likeness, norms, places
 from zktrace.readouts.matching import Matched, matched
+from zktrace.readouts.merging import Budget, split_into
 from zktrace.readouts.naming import unwrapped
 
 Arrays = dict[str, np.ndarray]

@@ -20,7 +20,6 @@ import numpy as np
 
 from zktrace.errors import InputError
 from zktrace.primitives.text import shown
-from zktrace.readouts.merging import Budget, merged_at, split_into
 from zktrace.readouts.likeness import (
     ALIKE,
     LEAST,
@@ -34,6 +33,7 @@ from zktrace.readouts.likeness import (
     norms,
     unit,
 )
+from zktrace.readouts.merging import Budget, merged_at, split_into
 from zktrace.readouts.naming import NamePairs
 from zktrace.readouts.pairing import Score, pairs
 
