@@ -164,8 +164,8 @@ def test_investigations_are_whole_and_under_keys_of_their_own(
     found = list(cases(desk, suspect, readings, leak="one copy", level=Fraction(1, 5), name="x"))
     for case, members in found:
         assert [(look.alignment, look.share) for look in case.investigation.looks] == [
-            ("identity", Fraction(9, 10)),
-            ("channels", Fraction(1, 10)),
+            ("identity", Fraction(19, 20)),
+            ("channels", Fraction(1, 20)),
         ]
         assert case.investigation.budget == Fraction(1, 5)
         assert case.investigation.recipients == trial.stations
