@@ -168,6 +168,14 @@ def test_the_unit_of_the_readout_does_not_matter() -> None:
     assert blind(z * 2.0**40, CODE.biases) == blind(z, CODE.biases)
 
 
+def test_the_opposite_of_a_word_is_not_explained() -> None:
+    """Nobody is named by a reversed channel: tampering stays tampering."""
+    rows = CODE.rows(range(200))
+    z = 1.0 - 2.0 * unpack(rows[:1], N)[0]
+    assert named(blind(z, CODE.biases), rows[:1], 10) == 0
+    assert named(soft(z, CODE.biases).negated(), rows[:1], 10) == 1
+
+
 def test_wild_readouts_have_coefficients() -> None:
     rng = np.random.default_rng(7)
     for values in (
