@@ -284,7 +284,8 @@ def test_innocents_scores_are_shown_only_where_they_are_asked_for(
     assert (facts["others"], facts["warnings"], facts["leads"]) == (3, [], None)
     assert not any(name in json.dumps(facts) for name in innocent)
     (named,) = facts["named"]  # type: ignore[misc]
-    assert (named["stage_bound"], named["investigation_bound"]) == ("9/20000", "1/1000")  # a look at 9/10
+    bounds = (named["stage_bound"], named["investigation_bound"])
+    assert bounds == ("57/80000", "1/1000")  # of a look at 19/20 the first stage, 3/4
     arguments = ["trace", "../bravo.safetensors", "--all-scores", "--report", "all.html"]
     assert run([*arguments, "--json"]) == 0
     facts = facts_of(capsys)

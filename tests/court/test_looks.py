@@ -86,7 +86,7 @@ def test_an_aligned_look_is_upheld_at_its_share(own: Federation, case: Case) -> 
     assert found.named == ("station-3",)
     facts = [fact for step in found.steps for fact in step.checked]
     assert any("2 of 3 looks on record were taken, the last: weight, channels" in fact for fact in facts)
-    assert any("spent 1/40000 of 1/20000" in fact for fact in facts)
+    assert any("spent 3/160000 of 1/40000" in fact for fact in facts)
 
 
 def relogged(own: Federation, case: Case, looks: Sequence[Look], claims: Sequence[LookClaim]) -> int:

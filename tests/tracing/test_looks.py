@@ -143,7 +143,7 @@ def test_a_disguise_is_seen_through_at_its_own_share(own: Federation) -> None:
     assert [each.carrier for each in case.evidence.carriers] == ["weight"]
     text = explain(case)
     assert "weight carrier aligned by channels" in text
-    assert "weight+feature identity 9/10, weight channels 1/30" in text
+    assert "weight+feature identity 19/20, weight channels 1/60" in text
 
 
 def test_what_cannot_be_aligned_is_said_and_the_next_is_tried(own: Federation) -> None:

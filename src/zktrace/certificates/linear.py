@@ -1,7 +1,7 @@
 """Planning for the linear channel: how many of k averaging colluders a fair code of n positions names.
 
-The readout of k averaged copies, in units of the amplitude, is z_b = mean_j t_jb + σ ε_b with signs
-t = 2 X - 1. With u of the colluders not yet named and their part still in the readout, a colluder's soft
+The readout of k averaged copies, in units of the amplitude, is z_b = mean_j t_jb + σ ε_b, with signs
+t = 2 X - 1. With u of the colluders not yet named, and their part still in the readout, a colluder's soft
 score is, in an innocent's deviations,
 
     (√n/k + σ g + √(u - 1)/k h) / √(u/k² + σ²),

@@ -8,7 +8,8 @@ channels are fitted to readout and biases by expectation-maximisation, for k up 
              θ_0 = 0 and θ_k = 1 by the marking assumption; all else is free: majority, minority,
              interleaving, all ones, coins
 
-The one with the largest likelihood, less a price for each θ, says what a bit is worth:
+Levels rise with m: a copy that says the opposite of a row is not explained here, and stays what the negative
+tail of `soft` is for. The one with the largest likelihood, less a price for each θ, says what a bit is worth:
 
     c_b = ln f(z_b | X_b = 1) - ln f(z_b | X_b = 0),
 
@@ -211,7 +212,7 @@ def _linear(data: _Data, posterior: Floats, channel: Collusion) -> Collusion:
     first, second = _sum(posterior * u[:, None]), _sum(posterior * (u * u)[:, None])
     s1, s2, sz, szu = (float(total(each)) for each in (first, second, data.z, data.z * first))
     determinant = n * s2 - s1 * s1
-    a = (n * szu - s1 * sz) / determinant if determinant > n * n * 1e-12 else 0.0
+    a = max((n * szu - s1 * sz) / determinant, 0.0) if determinant > n * n * 1e-12 else 0.0
     o = (sz - a * s1) / n
     away = data.z - o
     squares = float(total(away * away - 2.0 * a * (away * first) + a * a * second)) / n
@@ -233,6 +234,8 @@ def _voting(data: _Data, posterior: Floats, channel: Collusion, votes: Floats) -
     up_weight = min(max(float(total(share)), 1e-6), n - 1e-6)
     upper = float(total(share * data.z)) / up_weight
     lower = float(total((1.0 - share) * data.z)) / (n - up_weight)
+    if upper < lower:
+        lower = upper = data.mean
     from_upper, from_lower = data.z - upper, data.z - lower
     spread = share * from_upper * from_upper + (1.0 - share) * from_lower * from_lower
     noise = max(math.sqrt(float(total(spread)) / n), data.least_noise)

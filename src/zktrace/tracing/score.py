@@ -197,7 +197,10 @@ def named(scored: Scored, stations: Sequence[str], alignment: str) -> tuple[Name
 
 
 def leads(scored: Scored, stations: Sequence[str]) -> tuple[Lead, ...]:
-    """Whoever is worth a closer look, strongest first."""
+    """Whoever is worth a closer look, strongest first, once a carrier and tail."""
+    strongest: dict[tuple[int, str, str], Exceedance] = {}
+    for each in scored.leads:
+        strongest.setdefault((each.recipient, each.carrier, each.tail), each)
     return tuple(
         Lead(
             station=stations[each.recipient],
@@ -206,7 +209,7 @@ def leads(scored: Scored, stations: Sequence[str]) -> tuple[Lead, ...]:
             score=each.score,
             threshold=each.threshold,
         )
-        for each in scored.leads
+        for each in strongest.values()
     )
 
 
