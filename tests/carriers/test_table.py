@@ -35,7 +35,7 @@ def test_alignments_and_carriers_say_the_same() -> None:
         if how != IDENTITY:
             found = {name: {each.name for each in carrier(name).alignments} for name in NAMES}
             assert able == tuple(name for name in NAMES if how in found[name])
-    assert len(ALIGNMENTS) == 5
+    assert len(ALIGNMENTS) == 6
     with pytest.raises(KeyError):
         ALIGNMENTS["rotation"]
 
@@ -43,7 +43,7 @@ def test_alignments_and_carriers_say_the_same() -> None:
 def test_shares_and_lengths() -> None:
     assert [parts(name) for name in NAMES] == [1, 1, 1, 8]
     found = [(each.length, each.colluders, each.law) for each in CARRIERS.values()]
-    assert found == [(2048, 2, "fair"), (512, 2, "tardos"), (2048, 3, "tardos"), (2048, 3, "tardos")]
+    assert found == [(2048, 2, "fair"), (512, 2, "fair"), (2048, 3, "fair"), (2048, 3, "fair")]
     assert [each.name for each in CARRIERS.values() if each.beside] == ["spread"]
 
 

@@ -95,8 +95,10 @@ def test_from_release_to_judge_with_a_network_of_ones_own(
     probes = ["--probes", "op/releases/r1/queries.safetensors"]
     judged = ["judge", str(case["evidence"]), "--head", str(head), *files, *probes]
     assert printed(capsys, *judged, *own)["upheld"] is True
-    assert run(judged) == 2  # without the network it is a ResNet that is looked for
-    assert "not a ResNet" in capsys.readouterr().err
+    for wrong in ([], ["--network", f"{here}:other"], ["--network", f"{here}:broken"]):
+        assert run([*judged, *wrong]) == 2  # the judge's means are at fault, not the evidence
+        assert "name the release's own (--network)" in capsys.readouterr().err
+    assert run(judged[: -len(probes)]) == 0  # what only a network would tell is left unchecked
     for path in Path("op").rglob("*"):
         assert path.is_dir() or here.encode() not in path.read_bytes(), path
 

@@ -59,6 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         carrier="output",
         profile="informed",
         length=LENGTH,
+        law="tardos",
         dimension=CLASSES,
         layers=(),
         deviations=b"",

@@ -5,13 +5,19 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tracing.small import Federation
-from zktrace.evidence import Evidence, LoggedEntry
+from zktrace.certificates.certificate import Certificate
+from zktrace.evidence import CertifiedScore, Evidence, LoggedEntry
 from zktrace.primitives import merkle
 from zktrace.registry.log import Head
 from zktrace.registry.records import Entry, Record, ReleaseRecord, VerdictRecord
 from zktrace.tracing import Case
 
 AT = "2026-01-31T12:00:00Z"
+
+
+def certified_score(certificate: Certificate) -> CertifiedScore:
+    """A certificate of the weight carrier's soft score."""
+    return CertifiedScore(carrier="weight", by="soft", certificate=certificate)
 
 
 def records_of(own: Federation) -> list[Record]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from court.forge import certified_score
 from readouts.making import weight_reader
 from tracing.small import LAYERS, Federation, federation, layout
 from zktrace.carriers import planned
@@ -222,8 +223,8 @@ def test_nobody_is_kept_for_a_later_look() -> None:
     )
 
     def stage(number: int, taken: list[int], who: int) -> Stage:
-        rows = code.rows(taken) if taken else np.empty((0, 0), np.uint8)
-        seen = look(values, code.biases, rows, rule="certified", tail="positive")
+        rows = code.rows(taken)
+        seen = look(values, code.biases, rows, by="soft", tail="positive")
         made = own_certificate(
             seen,
             recipients=6,
@@ -231,11 +232,13 @@ def test_nobody_is_kept_for_a_later_look() -> None:
             stage=number,
             carrier="weight",
             carriers=["weight"],
+            by="soft",
+            tail="positive",
             rule="certified",
         )
         score = seen.score(code.rows([who]).tobytes())
-        named = (Naming(station=f"station-{who}", carrier="weight", score=score),)
-        return Stage(tail="positive", certificates=(("weight", made),), named=named)
+        named = (Naming(station=f"station-{who}", carrier="weight", by="soft", score=score),)
+        return Stage(tail="positive", certificates=(certified_score(made),), named=named)
 
     findings = Findings(
         verdict=Verdict.ATTRIBUTE,

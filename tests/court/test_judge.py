@@ -181,7 +181,7 @@ def test_a_wild_readout_under_a_forged_log_is_only_rejected(own: Federation, cas
     assert rejected(data, head).step in (6, 7)
     code = own.code("weight")
     with suppress(InputError):  # later looks at such a readout: coefficients, or one of our errors
-        look(wild(128)[which], code.biases, code.rows([1, 2]), rule="certified", tail="positive")
+        look(wild(128)[which], code.biases, code.rows([1, 2]), by="soft", tail="positive")
 
 
 def test_nobody_is_named_at_two_stages(own: Federation, case: Case) -> None:
@@ -295,7 +295,7 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
     assert isinstance(enrolment, EnrolmentRecord)
     assert isinstance(investigation, InvestigationRecord)
     code, layout = setup.carriers[0], release.layouts[0]
-    other = CarrierCode(carrier="weight", law="fair", colluders=2, biases=code.biases)
+    other = CarrierCode(carrier="weight", colluders=2, biases=code.biases)
     wrong: list[tuple[int, Record, int]] = [
         (at_setup, replace(setup, carriers=(other,)), 3),
         (at_release, replace(release, layouts=(replace(layout, length=256),)), 3),
@@ -382,7 +382,8 @@ def test_a_score_is_recomputed(own: Federation, case: Case) -> None:
 
 
 def test_a_certificate_is_recomputed(own: Federation, case: Case) -> None:
-    ((carrier, honest),) = case.evidence.findings.stages[0].certificates
+    (found,) = case.evidence.findings.stages[0].certificates
+    honest = found.certificate
     for changes in (
         {"threshold": honest.threshold / 2},
         {"threshold": case.named[0].score},
@@ -397,19 +398,20 @@ def test_a_certificate_is_recomputed(own: Federation, case: Case) -> None:
         {"method": "chernoff"},
     ):
         claimed = replace(honest, **changes)  # type: ignore[arg-type]
-        forged = stage_of(case.evidence, certificates=((carrier, claimed),))
+        forged = stage_of(case.evidence, certificates=(replace(found, certificate=claimed),))
         assert rejected(*relogged(own, case, {}, forged)).step == 7, changes
 
 
 def test_a_certificate_with_another_tilt_that_holds_is_upheld(own: Federation, case: Case) -> None:
     """What another machine may have found: checked by itself, not by equality."""
-    ((carrier, honest),) = case.evidence.findings.stages[0].certificates
+    (found,) = case.evidence.findings.stages[0].certificates
+    honest = found.certificate
     higher = honest.threshold + (case.named[0].score - honest.threshold) / 2
     from zktrace.certificates.certificate import certify
 
     coefficients = soft(case.evidence.carriers[0].values(), own.code("weight").biases)
     claimed = certify(coefficients, higher, recipients=6, level=honest.level)
-    forged = stage_of(case.evidence, certificates=((carrier, claimed),))
+    forged = stage_of(case.evidence, certificates=(replace(found, certificate=claimed),))
     data, head = relogged(own, case, {}, forged)
     assert judge(data, head=head, policy=EASY).named == ("station-2",)
 
@@ -420,7 +422,7 @@ def test_an_innocent_with_its_true_score_is_not_named(own: Federation, case: Cas
     coefficients = soft(case.evidence.carriers[0].values(), own.code("weight").biases)
     total = int(sums(own.code("weight").rows([innocent]), coefficients)[0])
     accused = own.trace((innocent,)).evidence.accused
-    named = (Naming(station="station-4", carrier="weight", score=coefficients.score(total)),)
+    named = (Naming(station="station-4", carrier="weight", by="soft", score=coefficients.score(total)),)
     stages = (replace(case.evidence.findings.stages[0], named=named),)
     forged = replace(
         case.evidence,

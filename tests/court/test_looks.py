@@ -141,6 +141,7 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
         carrier="output",
         profile="informed",
         length=LENGTH,
+        law="tardos",
         dimension=CLASSES,
         layers=(),
         deviations=b"",

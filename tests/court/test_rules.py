@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from court.forge import export_of, places_of, records_of, relogged, renamed, sealed, the
+from court.forge import certified_score, export_of, places_of, records_of, relogged, renamed, sealed, the
 from court.test_looks import queried
 from court.test_readers import NETWORK, PROBES, Bench, saying
 from support import unchecked
@@ -144,7 +144,7 @@ def staged(case: Case, own: Federation, number: int, taken: list[str], name: str
         else np.empty((0, 0), np.uint8)
     )
     values = case.evidence.carriers[0].values()
-    seen = look(values, code.biases, out, rule="certified", tail="positive")
+    seen = look(values, code.biases, out, by="soft", tail="positive")
     made = own_certificate(
         seen,
         recipients=6,
@@ -152,10 +152,12 @@ def staged(case: Case, own: Federation, number: int, taken: list[str], name: str
         stage=number,
         carrier="weight",
         carriers=["weight"],
+        by="soft",
+        tail="positive",
         rule="certified",
     )
-    named = (Naming(station=name, carrier="weight", score=seen.score(rows[name])),)
-    return Stage(tail="positive", certificates=(("weight", made),), named=named)
+    named = (Naming(station=name, carrier="weight", by="soft", score=seen.score(rows[name])),)
+    return Stage(tail="positive", certificates=(certified_score(made),), named=named)
 
 
 def kept_for_later() -> Broken:
@@ -186,9 +188,13 @@ def below_the_threshold() -> Broken:
         stage=1,
         carrier="weight",
         carriers=["weight"],
+        by="soft",
+        tail="positive",
         rule="certified",
     )
-    stages = (replace(case.evidence.findings.stages[0], named=naming, certificates=(("weight", own_one),)),)
+    stages = (
+        replace(case.evidence.findings.stages[0], named=naming, certificates=(certified_score(own_one),)),
+    )
     forged = replace(
         carrier(readout=weak.astype(">f8").tobytes()),
         findings=replace(case.evidence.findings, looks=(LookClaim(carriers=claims),), stages=stages),
@@ -236,7 +242,7 @@ def two_by_the_paper() -> Broken:
     row = own.registry.ledger().station(other).enrolment.row
     alone = own.trace((row,)).evidence
     values, code = case.evidence.carriers[0].values(), own.code("weight")
-    seen = look(values, code.biases, np.empty((0, 0), np.uint8), rule="paper", tail="positive")
+    seen = look(values, code.biases, code.rows([]), by="hard", tail="positive")
     score = seen.score(own.row("weight", row))
     stage = case.evidence.findings.stages[0]
     named = (*stage.named, replace(stage.named[0], station=other, score=score))
@@ -291,8 +297,16 @@ def laid_out(**changes: object) -> object:
 
 
 def certified(**changes: object) -> object:
-    ((name, found),) = honest()[1].evidence.findings.stages[0].certificates
-    return ((name, replace(found, **changes)),)  # type: ignore[arg-type]
+    (found,) = honest()[1].evidence.findings.stages[0].certificates
+    return (replace(found, certificate=replace(found.certificate, **changes)),)  # type: ignore[arg-type]
+
+
+def by_another_score() -> Broken:
+    """A score of the paper's rule claims to name under the other one."""
+    (found,) = honest()[1].evidence.findings.stages[0].certificates
+    (naming,) = honest()[1].evidence.findings.stages[0].named
+    changed = {"certificates": (replace(found, by="hard"),), "named": (replace(naming, by="hard"),)}
+    return log(evidence=stage(**changed))
 
 
 def misrecorded(**changes: object) -> Broken:
@@ -407,9 +421,12 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
     "5.4": (lambda: two_readings(np.eye(128)[7]),),
     "6.1": (
         lambda: log(
-            evidence=stage(named=(Naming(station="station-2", carrier="weight", score=Fraction(99)),))
+            evidence=stage(
+                named=(Naming(station="station-2", carrier="weight", by="soft", score=Fraction(99)),)
+            )
         ),
     ),
+    "6.2": (by_another_score,),
     "7.1": (lambda: log(evidence=stage(certificates=certified(recipients=1))),),
     "7.2": (below_the_threshold,),
     "7.3": (kept_for_later,),

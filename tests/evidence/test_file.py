@@ -169,8 +169,9 @@ def test_a_code_longer_than_the_limit_is_malformed() -> None:
 
 
 def crowded(first: int, later: int) -> Evidence:
-    """Evidence that names many at its first stage, and one more at each of some later ones."""
+    """Evidence of the longest code that names many at first, and one more at each of some later stages."""
     own = _one()
+    opening = unchecked(own.carriers[0], readout=bytes(8 * LENGTH_LIMIT), reference=b"")
     (stage,), (accused,) = own.findings.stages, own.accused
     names = [f"s{i}" for i in range(first + later)]
     groups = [names[:first], *([name] for name in names[first:])]
@@ -180,6 +181,7 @@ def crowded(first: int, later: int) -> Evidence:
     )
     made: Evidence = unchecked(
         own,
+        carriers=(opening,),
         accused=tuple(replace(accused, station=name) for name in names),
         findings=replace(own.findings, stages=stages),
     )
@@ -190,9 +192,9 @@ def test_judging_is_bounded_by_stages_and_rows_too() -> None:
     for first, later, fits in (
         (1, 15, True),
         (256, 0, True),
-        (200, 3, True),
-        (200, 4, False),
-        (150, 7, False),
+        (64, 15, True),
+        (200, 8, True),
+        (200, 15, False),
     ):
         evidence = crowded(first, later)
         assert (evidence.work <= WORK_LIMIT) == fits

@@ -12,7 +12,7 @@ from models.gguf_forge import gguf
 from zktrace.errors import InputError
 from zktrace.models import ModelState, open_model, save_model
 from zktrace.readouts import likeness as how
-from zktrace.readouts.likeness import Form, Held, best_form, forms, likeness, norms, places
+from zktrace.readouts.likeness import Arrangement, Held, best_form, forms, likeness, norms, places
 from zktrace.readouts.matching import Matched, matched
 from zktrace.readouts.merging import Budget, split_into
 from zktrace.readouts.naming import unwrapped
@@ -283,7 +283,7 @@ def test_norms_equal_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held({"w": matrix}, "w")
     assert np.allclose(norms(held, turned, axis=0), np.linalg.norm(matrix.T, axis=1))
     assert np.allclose(norms(held, turned, axis=1), np.linalg.norm(matrix.T, axis=0))
-    assert norms(Held({"w": array}, "w"), Form(axes=(2, 1, 0), shape=(2, 3, 7)), axis=0) is None
+    assert norms(Held({"w": array}, "w"), Arrangement(axes=(2, 1, 0), shape=(2, 3, 7)), axis=0) is None
 
 
 def test_the_plain_form_is_kept_unless_another_is_alike() -> None:
@@ -296,7 +296,7 @@ def test_the_plain_form_is_kept_unless_another_is_alike() -> None:
     assert best_form(candidates, turned_one, shared)[0] == turned
     assert best_form(candidates, stranger, shared)[0] == plain
     assert not turned.plain
-    assert plain == Form(axes=(0, 1), shape=(30, 30))
+    assert plain == Arrangement(axes=(0, 1), shape=(30, 30))
 
 
 def test_strangers_are_not_alike_and_edited_copies_are() -> None:

@@ -27,7 +27,7 @@ from zktrace.registry.requests import Request
 
 SHAPES = (
     CodeShape(carrier="weight", colluders=2),
-    CodeShape(carrier="feature", law="nuida", colluders=3),
+    CodeShape(carrier="feature", colluders=3),
 )
 LENGTHS = {"weight": 24, "feature": 33, "output": 40}
 CUSTODY = Custody(key=CodeKey(secret=bytes(range(32))), shapes=SHAPES)
@@ -59,6 +59,7 @@ def layout(carrier: str) -> Layout:
         carrier=carrier,
         profile="informed",
         length=LENGTHS[carrier],
+        law="tardos",
         dimension=64,
         layers=(32, 32) if carrier == "weight" else (),
         deviations=b"",

@@ -45,7 +45,7 @@ def test_a_new_workspace_has_what_it_needs_and_nothing_else(tmp_path: Path) -> N
 def test_secrets_are_nowhere_but_in_the_key_file(tmp_path: Path) -> None:
     made = make(tmp_path / "ws")
     made.enrol("alpha", request("alpha", made.offer), allow_weak_params=True)
-    code = made.custody.code("weight", made.registry.ledger().claims, length=LENGTHS["weight"])
+    code = made.custody.code("weight", made.registry.ledger().claims, length=LENGTHS["weight"], law="tardos")
     secrets = [
         made.custody.key.secret,
         code.bias_seed,

@@ -277,6 +277,7 @@ def paper(out: Path) -> None:
         carrier="weight",
         profile="paper",
         length=256,
+        law="tardos",
         dimension=300,
         layers=(150, 150),
         deviations=b"",
@@ -285,9 +286,8 @@ def paper(out: Path) -> None:
     )
     model = hashlib.sha256(b"a shared model").digest()
     log.add(ReleaseRecord(name="r1", number=0, root=log.ledger().root, model=model, layouts=(layout,)))
-    bits = unpack(custody.code("weight", log.ledger().claims, length=256).rows([2]), 256)[0].astype(
-        np.float64
-    )
+    code = custody.code("weight", log.ledger().claims, length=256, law="tardos")
+    bits = unpack(code.rows([2]), 256)[0].astype(np.float64)
     values = 2 * bits - 1 + 0.3 * np.random.default_rng(1).standard_normal(256)
     case = trace(
         log,

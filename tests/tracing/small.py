@@ -69,7 +69,9 @@ class Federation:
         return np.asarray((2 * bits - 1).mean(axis=0) + noise * rng.standard_normal(code.length))
 
     def code(self, carrier: str) -> Code:
-        return self.custody.code(carrier, self.registry.ledger().claims, length=len(self.references[carrier]))
+        return self.custody.code(
+            carrier, self.registry.ledger().claims, length=len(self.references[carrier]), law="tardos"
+        )
 
     def row(self, carrier: str, row: int) -> bytes:
         return self.code(carrier).rows([row]).tobytes()
@@ -170,6 +172,7 @@ def layout(carrier: str, profile: str, reference: Floats, *, layers: tuple[int, 
         carrier=carrier,
         profile=profile,
         length=len(reference),
+        law="tardos",
         dimension=sum(layers) if weight else 32,
         layers=layers if weight else (),
         deviations=b"",

@@ -67,8 +67,8 @@ def test_the_split_is_fixed_and_adds_up_to_the_budget() -> None:
                 continue
             assert sum(each.share for each in looks) == 1
             if carriers and aligned:
-                assert looks[0].share == Fraction(9, 10)
-                assert {each.share for each in looks[1:]} == {Fraction(1, 10 * count)}
+                assert looks[0].share == Fraction(19, 20)
+                assert {each.share for each in looks[1:]} == {Fraction(1, 20 * count)}
 
 
 def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
@@ -132,14 +132,14 @@ def test_a_disguise_is_seen_through_at_its_own_share(own: Federation) -> None:
     case = investigate(own, [noise(own, "weight"), noise(own, "feature", 6)], further)
     assert case.names == ("station-4",)
     assert case.verdict == Verdict.ATTRIBUTE
-    assert case.look == Look(alignment="channels", carriers=("weight",), share=Fraction(1, 30))
+    assert case.look == Look(alignment="channels", carriers=("weight",), share=Fraction(1, 60))
     (record,) = seen
     assert isinstance(
         record, InvestigationRecord
     )  # the plan was there before this look, and before the first
-    assert [each.share for each in record.looks] == [Fraction(9, 10)] + 3 * [Fraction(1, 30)]
-    # 1/30 of the budget, half of it for the first stage, half of that a tail; one carrier
-    assert case.named[0].bound == BUDGET / 30 / 2 / 2
+    assert [each.share for each in record.looks] == [Fraction(19, 20)] + 3 * [Fraction(1, 60)]
+    # 1/60 of the budget, three quarters for the first stage, half of that a score, nine tenths a tail
+    assert case.named[0].bound == BUDGET / 60 * Fraction(3, 4) / 2 * Fraction(9, 10)
     assert [each.carrier for each in case.evidence.carriers] == ["weight"]
     text = explain(case)
     assert "weight carrier aligned by channels" in text

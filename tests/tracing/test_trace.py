@@ -250,11 +250,12 @@ def test_the_number_beside_a_name_is_what_is_proved() -> None:
     case = federation(stations=8, carriers=("weight", "feature")).trace(
         (1, 3), carriers=("weight", "feature")
     )
-    assert case.named[0].certificate.level == Fraction(1, 8000)
-    assert stage_bound(case, 1) == Fraction(1, 2000)
-    assert stage_bound(case, 2) == Fraction(1, 4000)
+    of_a_tail = Fraction(3, 4) / 2 / 2 * Fraction(9, 10)  # stage, carrier, score, tail
+    assert case.named[0].certificate.level == Fraction(1, 1000) * of_a_tail
+    assert stage_bound(case, 1) == Fraction(3, 4000)
+    assert stage_bound(case, 2) == Fraction(1, 8000)
     text = explain(case)
-    assert "  stage 1 names any innocent with probability at most 1/2000 (0.0005)\n" in text
+    assert "  stage 1 names any innocent with probability at most 3/4000 (0.00075)\n" in text
     assert "names any innocent of 8 stations with probability at most 1/1000 (0.001), if" in text
     single = federation(profile="paper", length=512).trace((1,), budget=Fraction(1, 10))
     assert stage_bound(single, 1) == Fraction(1, 10)

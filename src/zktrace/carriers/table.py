@@ -47,7 +47,7 @@ class Carrier:
     writers: Mapping[str, str]  # by profile: the `marking.writer.Writer` of it
     length: int  # n_t of its code unless a release says otherwise
     colluders: int  # c of its code
-    law: Law = "tardos"  # of its code's biases in the informed profile; the paper's profile has the paper's
+    law: Law = "fair"  # of its code's biases in the informed profile; the paper's profile has the paper's
     parts: int = 1  # of a look's share, beside the parts of the others: a faint carrier has more
     alignments: tuple[Alignment, ...] = ()  # how a suspect may be read beside as it is
     trained: bool = True  # whether an informed copy is trained
@@ -84,7 +84,6 @@ _ENTRIES: Final = (
         writers={"informed": "zktrace.marking.spread:SpreadWriter"},
         length=2048,
         colluders=2,
-        law="fair",
         alignments=(Alignment(name="channels"), Alignment(name="rotated")),
         trained=False,
         setting="strength",

@@ -38,9 +38,9 @@ from zktrace.primitives.fields import (
 from zktrace.registry.records import LOOKS_LIMIT, CarrierName, Digest, Name
 
 ACCUSED_LIMIT: Final = 256  # stations that one verdict may name
-WORK_LIMIT: Final = 1 << 17  # positions to certify over all stages and carriers: a judge's minute
+WORK_LIMIT: Final = 1 << 18  # positions to certify over all stages and scores: a judge's minute
 _SHORTEST: Final = 1 << 10  # what a shorter code counts as
-_ROWS: Final = 32  # taken out of a readout, they take as long as its certificate
+_ROWS: Final = 128  # taken out of a readout, they take no longer than its certificate
 CERTIFIED: Final = (Verdict.ATTRIBUTE, Verdict.TAMPER)
 _DOMAIN: Final = b"zkt-findings-v1"
 ScoreName = Annotated[str, choice(SCORES)]
@@ -49,11 +49,11 @@ ScoreName = Annotated[str, choice(SCORES)]
 def judges_work(stages: Iterable[tuple[Sequence[int], int]]) -> int:
     """What judging stages takes: of each the lengths of the codes that name, and how many it names.
 
-    The positions of each stage, and more where many rows are taken out before.
+    The positions of each stage, once a score, and more where many rows are taken out before.
     """
     found = rows = 0
     for lengths, named in stages:
-        found += sum(max(each, _SHORTEST) for each in lengths) * (_ROWS**2 + rows**2) // _ROWS**2
+        found += sum(max(each, _SHORTEST) for each in lengths) * (_ROWS + rows) // _ROWS
         rows += named
     return found
 

@@ -26,7 +26,7 @@ _TINY = np.array(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class Quantised:
     """One quantised type: how its blocks are cut, and what they mean."""
 
     name: str
@@ -35,7 +35,7 @@ class Blocks:
     values: Callable[[Octets], Floats]  # (blocks, size) -> (blocks, count)
 
 
-def pieces(kind: Blocks, data: memoryview) -> Iterator[Floats]:
+def pieces(kind: Quantised, data: memoryview) -> Iterator[Floats]:
     """The elements of a whole number of blocks, a bounded part at a time."""
     blocks = np.frombuffer(data, np.uint8).reshape(-1, kind.size)
     step = _ELEMENTS // kind.count
@@ -164,7 +164,7 @@ def _mxfp4(b: Octets) -> Floats:
 
 
 QUANTISED = {
-    number: Blocks(name=name, count=count, size=size, values=values)
+    number: Quantised(name=name, count=count, size=size, values=values)
     for number, name, count, size, values in (
         (2, "Q4_0", 32, 18, _q4_0),
         (3, "Q4_1", 32, 20, _q4_1),

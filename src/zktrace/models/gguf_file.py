@@ -12,7 +12,7 @@ from functools import partial
 
 from zktrace.errors import LimitExceeded, MalformedModel
 from zktrace.models.dtypes import BY_TAG
-from zktrace.models.gguf_blocks import QUANTISED, Blocks, pieces
+from zktrace.models.gguf_blocks import QUANTISED, Quantised, pieces
 from zktrace.models.limits import Limits, byte_size, check_count, check_name_length, check_total
 from zktrace.models.state import LazyTensor, ModelState, Tensor
 from zktrace.primitives.text import shown
@@ -45,7 +45,7 @@ class _Line:
     name: str
     shape: tuple[int, ...]
     tag: str  # element type of what is read
-    blocks: Blocks | None  # what is in the file, unless the elements themselves
+    blocks: Quantised | None  # what is in the file, unless the elements themselves
     offset: int  # from the beginning of the data
     size: int  # bytes in the file
 

@@ -1,8 +1,8 @@
 """How alike two tensors are, from a bounded sample of their elements, and in which order one is stored.
 
-Tensors are looked at where they are held: none is made as a whole. A *form* is a way to read a stored array
-as one of another shape: its axes in another order, then reshaped. Nothing here knows a row: what is compared
-are a suspect's tensors and the shared model's.
+Tensors are looked at where they are held: none is made as a whole. A *form* (`Arrangement`) is a way to read
+a stored array as one of another shape: its axes in another order, then reshaped. Nothing here knows a row:
+what is compared are a suspect's tensors and the shared model's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _PART: Final = 1 << 20  # elements whose squares are summed at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Arrangement:
     """Axes of a stored array in their new order; then it is reshaped."""
 
     axes: Shape
@@ -68,18 +68,18 @@ class Held:
         return np.shape(self.model[self.name])
 
     @property
-    def plain(self) -> Form:
+    def plain(self) -> Arrangement:
         """As it is stored."""
-        return Form(axes=tuple(range(len(self.shape))), shape=self.shape)
+        return Arrangement(axes=tuple(range(len(self.shape))), shape=self.shape)
 
-    def at(self, chosen: Indices, form: Form | None = None) -> Floats:
+    def at(self, chosen: Indices, form: Arrangement | None = None) -> Floats:
         """Elements by their places in C order, of the tensor or of a form of it."""
         where = chosen if form is None else form.stored_at(chosen, self.shape)
         if isinstance(self.model, ModelState):
             return finite(self.model.tensor(self.name).at(where))
         return finite(self.model[self.name].reshape(-1)[where])
 
-    def sample(self, form: Form | None = None) -> Floats:
+    def sample(self, form: Arrangement | None = None) -> Floats:
         """The elements at `places`."""
         return self.at(places(prod(self.shape)), form)
 
@@ -90,7 +90,7 @@ class Held:
         return iter((self.model[self.name].reshape(-1),))
 
 
-def forms(stored: Shape, wanted: Shape) -> list[Form]:
+def forms(stored: Shape, wanted: Shape) -> list[Arrangement]:
     """The forms of an array of one shape that have another, the plain one first.
 
     Axes may be as they are or reversed (matrices of other libraries), and of four the last two may have come
@@ -106,7 +106,7 @@ def forms(stored: Shape, wanted: Shape) -> list[Form]:
     fitting = [axes for axes in turned if _long(stored[axis] for axis in axes) == _long(wanted)]
     if not fitting and prod(stored) == prod(wanted):
         fitting = orders[:1]
-    return [Form(axes=axes, shape=wanted) for axes in fitting]
+    return [Arrangement(axes=axes, shape=wanted) for axes in fitting]
 
 
 def _long(shape: Iterable[int]) -> list[int]:
@@ -143,7 +143,7 @@ def likeness(one: Floats, other: Floats) -> float:
     return abs(float(unit(one) @ unit(other)))
 
 
-def best_form(candidates: Sequence[Form], theirs: Held, shared: Held) -> tuple[Form, float]:
+def best_form(candidates: Sequence[Arrangement], theirs: Held, shared: Held) -> tuple[Arrangement, float]:
     """The form in which a tensor is alike, and how much: the first one, unless only another is ALIKE."""
     wanted = shared.sample()
     found = []
@@ -154,7 +154,7 @@ def best_form(candidates: Sequence[Form], theirs: Held, shared: Held) -> tuple[F
     return found[0]
 
 
-def norms(held: Held, form: Form, *, axis: int) -> Floats | None:
+def norms(held: Held, form: Arrangement, *, axis: int) -> Floats | None:
     """Sizes of the rows (axis 0) or the columns (axis 1) of a form as a matrix: first axis by all others.
 
     Those of columns stay when rows are put in another order, and those of rows when columns are. None for

@@ -23,9 +23,9 @@ from zktrace.primitives.text import shown
 from zktrace.readouts.likeness import (
     ALIKE,
     LEAST,
+    Arrangement,
     Array,
     Floats,
-    Form,
     Held,
     Shape,
     best_form,
@@ -34,7 +34,7 @@ from zktrace.readouts.likeness import (
     unit,
 )
 from zktrace.readouts.merging import Budget, merged_at, split_into
-from zktrace.readouts.naming import Naming
+from zktrace.readouts.naming import NamePairs
 from zktrace.readouts.pairing import Score, pairs
 
 MOST: Final = 4096  # tensors of a suspect whose content is looked at
@@ -43,10 +43,10 @@ _ENOUGH_SIZES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Origin:
     """How one tensor is made of the suspect's: parts one below the other, or rows of one part."""
 
-    parts: tuple[tuple[str, Form], ...]
+    parts: tuple[tuple[str, Arrangement], ...]
     first: int | None = None  # of the rows of a merged matrix
     shape: Shape
 
@@ -75,7 +75,7 @@ class Matched(Mapping[str, Array]):
     def __init__(
         self,
         suspect: Mapping[str, Array],
-        sources: Mapping[str, Source],
+        sources: Mapping[str, Origin],
         *,
         missing: Iterable[str] = (),
         notes: Iterable[str] = (),
@@ -123,13 +123,13 @@ class _Search:
     suspect: Mapping[str, Array]
     shared: Mapping[str, Array]
     wanted: list[str]
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, Origin] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _shapes: dict[str, Shape] = field(default_factory=dict)
     _theirs: dict[str, Shape] = field(default_factory=dict)
     _free: dict[str, None] = field(default_factory=dict)
     _looked: list[str] = field(default_factory=list)
-    _doubted: dict[str, tuple[str, Form]] = field(default_factory=dict)
+    _doubted: dict[str, tuple[str, Arrangement]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._shapes = {name: Held(self.shared, name).shape for name in self.wanted}
@@ -140,17 +140,17 @@ class _Search:
         """Names without a source, in their order."""
         return [name for name in self.wanted if name not in self.sources]
 
-    def _take(self, name: str, source: Source, note: str = "") -> None:
+    def _take(self, name: str, source: Origin, note: str = "") -> None:
         self.sources[name] = source
         for theirs, _ in source.parts:
             self._free.pop(theirs, None)
         if note:
             self.notes.append(f"{shown(name)}: {note}")
 
-    def _whole(self, theirs: str, form: Form) -> Source:
-        return Source(parts=((theirs, form),), shape=form.shape)
+    def _whole(self, theirs: str, form: Arrangement) -> Origin:
+        return Origin(parts=((theirs, form),), shape=form.shape)
 
-    def _forms(self, theirs: str, name: str) -> list[Form]:
+    def _forms(self, theirs: str, name: str) -> list[Arrangement]:
         return forms(self._theirs[theirs], self._shapes[name])
 
     def _candidates(self) -> list[str]:
@@ -159,7 +159,7 @@ class _Search:
 
     def by_name(self) -> None:
         """Take what goes by its name; what is not alike is doubted until nothing better is found."""
-        naming = Naming(self.wanted, self._theirs, lambda theirs, name: bool(self._forms(theirs, name)))
+        naming = NamePairs(self.wanted, self._theirs, lambda theirs, name: bool(self._forms(theirs, name)))
         self.notes += naming.notes
         for name, theirs in naming.pairs.items():
             form, alike = self._forms(theirs, name)[0], 1.0
@@ -212,7 +212,7 @@ class _Search:
             wanted = [Held(self.shared, name) for name in shapes]
             found = merged_at(Held(self.suspect, theirs), wanted, budget)
             for name, (form, first) in found.items():
-                source = Source(parts=((theirs, form),), first=first, shape=self._shapes[name])
+                source = Origin(parts=((theirs, form),), first=first, shape=self._shapes[name])
                 self._take(name, source, f"rows from {first} of the suspect's {shown(theirs)}{_turned(form)}")
                 del shapes[name]
 
@@ -225,7 +225,7 @@ class _Search:
                 parts = split_into(Held(self.shared, name), theirs, budget)
                 if parts:
                     listed = ", ".join(shown(each) for each, _ in parts[:4])
-                    source = Source(parts=tuple(parts), shape=self._shapes[name])
+                    source = Origin(parts=tuple(parts), shape=self._shapes[name])
                     self._take(name, source, f"{len(parts)} parts of the suspect's ({listed})")
 
     def by_elimination(self) -> None:
@@ -242,20 +242,20 @@ class _Search:
                 )
 
 
-def _turned(form: Form) -> str:
+def _turned(form: Arrangement) -> str:
     return "" if form.plain else ", transposed"
 
 
-def _how(form: Form) -> str:
+def _how(form: Arrangement) -> str:
     return "" if form.plain else "stored transposed"
 
 
-def _samples(held: Held, form: Form) -> Floats:
+def _samples(held: Held, form: Arrangement) -> Floats:
     return unit(held.sample(form))
 
 
 def _sizes(axis: int) -> Score:
-    def score(held: Held, form: Form) -> Floats:
+    def score(held: Held, form: Arrangement) -> Floats:
         length = form.shape[0] if axis == 0 else prod(form.shape[1:])
         sizes = norms(held, form, axis=axis) if length >= _ENOUGH_SIZES else None
         return np.zeros(length) if sizes is None else unit(sizes)

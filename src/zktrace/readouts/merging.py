@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from zktrace.readouts.likeness import ALIKE, Form, Held, Shape, likeness, places
+from zktrace.readouts.likeness import ALIKE, Arrangement, Held, Shape, likeness, places
 
 _OFFSETS: Final = 256  # places that are tried in one matrix
 _COMPARISONS: Final = 65_536
@@ -20,22 +20,22 @@ class Budget:
     left: int = _COMPARISONS
 
 
-def merged_at(large: Held, wanted: Iterable[Held], budget: Budget) -> dict[str, tuple[Form, int]]:
+def merged_at(large: Held, wanted: Iterable[Held], budget: Budget) -> dict[str, tuple[Arrangement, int]]:
     """The wanted tensors that are rows of a suspect's: in which form of it, and from which row on."""
-    found: dict[str, tuple[Form, int]] = {}
+    found: dict[str, tuple[Arrangement, int]] = {}
     for form in _matrices(large.shape):
         inside = [each for each in wanted if _inside(each.shape, form.shape)]
         step = gcd(form.shape[0], *(each.shape[0] for each in inside))
         for each in inside:
             if each.name not in found:
-                small = Form(axes=each.plain.axes, shape=(each.shape[0], form.shape[1]))
+                small = Arrangement(axes=each.plain.axes, shape=(each.shape[0], form.shape[1]))
                 first = _placed((each, small), (large, form), step, budget)
                 if first is not None:
                     found[each.name] = form, first
     return found
 
 
-def split_into(shared: Held, theirs: Iterable[Held], budget: Budget) -> list[tuple[str, Form]]:
+def split_into(shared: Held, theirs: Iterable[Held], budget: Budget) -> list[tuple[str, Arrangement]]:
     """The suspect's tensors that are the rows of a shared one, in order; none, if rows are left over."""
     large = next(_matrices(shared.shape), None)
     if large is None:
@@ -44,7 +44,7 @@ def split_into(shared: Held, theirs: Iterable[Held], budget: Budget) -> list[tup
         (each, form) for each in theirs for form in _matrices(each.shape) if _inside(form.shape, large.shape)
     ]
     step = gcd(large.shape[0], *(form.shape[0] for _, form in parts))
-    at: dict[int, tuple[str, Form]] = {}
+    at: dict[int, tuple[str, Arrangement]] = {}
     for each, form in parts:
         first = _placed((each, form), (shared, large), step, budget)
         if first is not None:
@@ -56,13 +56,13 @@ def split_into(shared: Held, theirs: Iterable[Held], budget: Budget) -> list[tup
     return found if end == large.shape[0] else []
 
 
-def _matrices(stored: Shape) -> Iterator[Form]:
+def _matrices(stored: Shape) -> Iterator[Arrangement]:
     """An array as rows along its first axis; turned round, as rows along its last."""
     if stored and 0 not in stored:
         axes = tuple(range(len(stored)))
-        yield Form(axes=axes, shape=(stored[0], prod(stored[1:])))
+        yield Arrangement(axes=axes, shape=(stored[0], prod(stored[1:])))
         if len(stored) > 1:
-            yield Form(axes=axes[::-1], shape=(stored[-1], prod(stored[:-1])))
+            yield Arrangement(axes=axes[::-1], shape=(stored[-1], prod(stored[:-1])))
 
 
 def _inside(shape: Shape, matrix: Shape) -> bool:
@@ -70,7 +70,9 @@ def _inside(shape: Shape, matrix: Shape) -> bool:
     return bool(shape) and 0 < shape[0] < matrix[0] and prod(shape[1:]) == matrix[1]
 
 
-def _placed(small: tuple[Held, Form], large: tuple[Held, Form], step: int, budget: Budget) -> int | None:
+def _placed(
+    small: tuple[Held, Arrangement], large: tuple[Held, Arrangement], step: int, budget: Budget
+) -> int | None:
     """The row of a large matrix from which on its rows are most alike those of a small one, if they are."""
     (part, form), (whole, whole_form) = small, large
     firsts = np.arange(0, whole_form.shape[0] - form.shape[0] + 1, step)

@@ -31,7 +31,7 @@ def unwrapped(name: str) -> str:
     return ".".join(parts).removesuffix("_orig")
 
 
-class Naming:
+class NamePairs:
     """Shared name -> suspect's name, found step by step; each suspect's tensor stands for one name."""
 
     def __init__(self, wanted: Iterable[str], found: Iterable[str], fits: Fits) -> None:

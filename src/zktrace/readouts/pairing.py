@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from zktrace.readouts.assignment import assign
-from zktrace.readouts.likeness import Array, Floats, Form, Held, Shape, forms
+from zktrace.readouts.likeness import Arrangement, Array, Floats, Held, Shape, forms
 
-Score = Callable[[Held, Form], Floats]  # a tensor in a form -> a vector of length one, or of zeros
+Score = Callable[[Held, Arrangement], Floats]  # a tensor in a form -> a vector of length one, or of zeros
 
 _BATCH: Final = 64  # vectors that are compared at a time
 
@@ -21,7 +21,7 @@ def pairs(
     theirs: Sequence[str],
     *,
     least: float,
-) -> Iterator[tuple[str, str, Form]]:
+) -> Iterator[tuple[str, str, Arrangement]]:
     """Names, the suspect's tensors that go with them, and in which form: of greatest total likeness.
 
     Likeness is the size of the product of two vectors; below `least` it does not count. All tensors have the
@@ -48,7 +48,7 @@ def pairs(
 
 def _vectors(
     score: Score, suspect: Mapping[str, Array], theirs: Sequence[str], shape: Shape
-) -> Iterator[tuple[int, Form, Floats]]:
+) -> Iterator[tuple[int, Arrangement, Floats]]:
     """Each of the suspect's tensors in each of its forms."""
     for column, name in enumerate(theirs):
         held = Held(suspect, name)
@@ -57,9 +57,9 @@ def _vectors(
 
 
 def _batches(
-    vectors: Iterator[tuple[int, Form, Floats]],
-) -> Iterator[list[tuple[int, Form, Floats]]]:
-    batch: list[tuple[int, Form, Floats]] = []
+    vectors: Iterator[tuple[int, Arrangement, Floats]],
+) -> Iterator[list[tuple[int, Arrangement, Floats]]]:
+    batch: list[tuple[int, Arrangement, Floats]] = []
     for each in vectors:
         batch.append(each)
         if len(batch) == _BATCH:

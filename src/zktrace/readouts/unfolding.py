@@ -27,6 +27,7 @@ from zktrace.readouts.realigning import Tensors
 from zktrace.readouts.scales import Arrays, natural, scale_names, shape_of
 
 MOST_LAYERS: Final = 512  # of one size
+_STATISTICS: Final = ("running_mean", "running_var")
 _LIKE: Final = 0.5  # of a layer's own factors: at most so far from them are the suspect's
 _ORDER: Final = 1e-6  # what places in the order of names count, where factors say nothing
 
@@ -165,14 +166,14 @@ def _usable(ratio: Floats, own: Floats) -> Floats:
 
 def _layer(given: Arrays, shared: Arrays, norm: str, folded: _Folded, part: str) -> NDArray[Any]:
     """Scale, shift or statistics of a layer."""
-    if part.startswith("running"):
+    if part in _STATISTICS:
         return np.array(shared[f"{norm}.{part}"])
     own = _gain(shared, norm)
     ratio = np.where(np.isfinite(folded.ratio), folded.ratio, own)
-    mean, variance = (shared[f"{norm}.{each}"].astype(np.float64) for each in ("running_mean", "running_var"))
-    if part == "weight":
-        return np.asarray(ratio * np.sqrt(variance + EPSILON))
+    mean, variance = (shared[f"{norm}.{each}"].astype(np.float64) for each in _STATISTICS)
     bias = f"{folded.name.removesuffix('.weight')}.bias"
+    if part != "bias":
+        return np.asarray(ratio * np.sqrt(variance + EPSILON))
     if bias not in given or shape_of(given, bias) != ratio.shape:
         return np.array(shared[f"{norm}.bias"])
     before = shared[bias].astype(np.float64) if bias in shared else 0.0

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from zktrace.carriers import CARRIERS, IDENTITY, carrier
 from zktrace.court.bench import Bench, Suspect
+from zktrace.errors import CannotTell, InputError
 from zktrace.evidence import CarrierOpening
 from zktrace.models import ModelState, model_digest
 from zktrace.readouts.directions import Floats
@@ -121,10 +122,28 @@ def _own_reference(bench: Bench, reader: Reader, claimed: Floats | None) -> Floa
     if missing := _missing(reader):
         bench.minutes.left(f"{reader.terms.carrier}: the reference is not recomputed, {missing}")
         return claimed
-    own = reader.project(shared)
+    own = _projected(reader, shared, known=False)
     allowed = reader.tolerance * float(np.abs(own).max())
     _agree(bench, reader, own, claimed, allowed=allowed, what="shared model")
     return own
+
+
+def _projected(reader: Reader, model: ModelState, *, known: bool) -> Floats:
+    """What a model says. A network that is not `known` to read the shared model may be the wrong one.
+
+    No record names a network: that the one at hand does not fit is said of the judge's means, not of the
+    evidence. Once it reads the shared model, a suspect that it cannot read is none that was read.
+    """
+    try:
+        return reader.project(model)
+    except InputError as error:
+        name = reader.terms.carrier
+        if known or not carrier(name).network or reader.terms.profile == "paper":
+            raise
+        raise CannotTell(
+            f"{name}: the network at hand does not read it ({error}); name the release's own (--network), "
+            "or leave its probes out"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,7 +169,8 @@ def _seen(bench: Bench, reader: Reader) -> _Seen | None:
         bench.minutes.left(f"{entry.name}: not recomputed, {missing}")
         return None
     if bench.look.alignment == IDENTITY:
-        return _Seen(projected=reader.project(suspect.model), model=True, tolerance=reader.readout_tolerance)
+        projected = _projected(reader, suspect.model, known=suspect.shared is not None)
+        return _Seen(projected=projected, model=True, tolerance=reader.readout_tolerance)
     how = next(each for each in entry.alignments if each.name == bench.look.alignment)
     if how.images or suspect.shared is None:
         other = "images of the release's proxy data" if how.images else "the release's shared model"
