@@ -1,6 +1,6 @@
 """A judge's script: re-check an accusation offline, with nothing of the operator's but what is handed in.
 
-python examples/judge_case.py EVIDENCE HEAD SUSPECT
+python examples/judge_case.py EVIDENCE HEAD SUSPECT SHARED
 
 The head comes from somebody whom the judge trusts for it, not from the evidence.
 Exit 0: upheld, 1: rejected, 2: not decided.
@@ -15,9 +15,11 @@ import zktrace
 POLICY = zktrace.Policy(max_budget=Fraction(1, 1000), require_suspect=True, require_readout=True)
 
 
-def main(evidence: str, head: str, suspect: str) -> int:
+def main(evidence: str, head: str, suspect: str, shared: str) -> int:
     try:
-        found = zktrace.judge(Path(evidence), head=head, suspect=Path(suspect), policy=POLICY)
+        found = zktrace.judge(
+            Path(evidence), head=head, suspect=Path(suspect), shared=Path(shared), policy=POLICY
+        )
     except zktrace.EvidenceRejected as error:
         print(f"not upheld: {error}")
         return 1

@@ -37,24 +37,24 @@ def test_the_life_cycle_is_25_lines_and_names_the_leaker() -> None:
 def test_a_judge_upholds_and_rejects(tmp_path: Path) -> None:
     import numpy as np
 
+    from zktrace.models import save_model
+
     rng = np.random.default_rng(0)
-    model = {
-        f"bn{at}.{part}": np.ones(64, np.float32) for at in range(20) for part in ("weight", "running_var")
-    }
-    model |= {f"bn{at}.weight": rng.normal(1, 0.1, 64).astype(np.float32) for at in range(20)}
+    model = {name: rng.normal(size=(128, 256)).astype(np.float32) for name in ("first", "second")}
+    save_model(tmp_path / "shared.safetensors", model)
     home = zktrace.Workspace.create(tmp_path / "op", title="a case")
     for name in ("alpha", "bravo"):
         home.enrol(name, zktrace.Credential.new(name).request(home.setup))
-    release = home.release(model, carriers=["weight"])
+    release = home.release(tmp_path / "shared.safetensors")
     for name in ("alpha", "bravo"):
         home.dispatch(name, release).save(tmp_path / f"{name}.safetensors")
     case = home.trace(tmp_path / "alpha.safetensors")
     assert case.path is not None
-    given = [str(case.path), home.head.to_text()]
-    shown = said("judge_case.py", *given, str(tmp_path / "alpha.safetensors"))
+    given, shared = [str(case.path), home.head.to_text()], str(tmp_path / "shared.safetensors")
+    shown = said("judge_case.py", *given, str(tmp_path / "alpha.safetensors"), shared)
     assert shown.splitlines()[-1] == "upheld: certified-attribute, alpha"
     assert "values of the suspect read again" in shown
-    assert "step 5" in said("judge_case.py", *given, str(tmp_path / "bravo.safetensors"), code=1)
+    assert "step 5" in said("judge_case.py", *given, str(tmp_path / "bravo.safetensors"), shared, code=1)
 
 
 def test_an_attack_of_ones_own() -> None:

@@ -6,7 +6,8 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from attacks.lived import apart, features, lived
-from zktrace.attacks.isometry import isometry, orthogonal
+from zktrace.attacks.isometry import isometry
+from zktrace.attacks.rotation import orthogonal
 from zktrace.errors import InputError
 from zktrace.learning.backbone import backbone_of
 

@@ -41,6 +41,7 @@ print(json.dumps(ended))
 COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "attack collude": ("model.safetensors model.safetensors --out OUT", None),
     "attack distill": ("model.safetensors --out OUT", "learn"),
+    "attack fold": ("model.safetensors --out OUT", None),
     "attack finetune": ("model.safetensors --out OUT", "learn"),
     "attack isometry": ("model.safetensors --out OUT", "learn"),
     "attack noise": ("model.safetensors --out OUT", None),
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "attack prune": ("model.safetensors --out OUT", None),
     "attack quantise": ("model.safetensors --out OUT", None),
     "attack rescale": ("model.safetensors --out OUT", None),
+    "attack rewrite": ("model.safetensors --out OUT", None),
     "attack reset": ("model.safetensors --out OUT", None),
     "attribute": ("model.safetensors --public a.pub --public b.pub --bits 8", None),
     "cases rebuild": ("7 model.safetensors --workspace w", "operator"),

@@ -1,8 +1,8 @@
 """A random rotation behind a frozen backbone: other features, the same distances (`sub:attack-protocol`)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from zktrace.attacks.rotation import orthogonal
 from zktrace.learning.arrays import Arrays, State
 from zktrace.learning.backbone import backbone_of
 
@@ -18,9 +18,3 @@ def isometry(state: Arrays, rng: np.random.Generator) -> State:
     else:
         made["fc.weight"] = turn.astype(np.float32)
     return made
-
-
-def orthogonal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """An orthogonal matrix, every one as likely as any other."""
-    q, r = np.linalg.qr(rng.standard_normal((size, size)))
-    return np.asarray(q * np.where(np.diagonal(r) < 0, -1.0, 1.0), dtype=np.float64)

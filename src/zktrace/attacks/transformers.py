@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from zktrace.attacks.isometry import orthogonal
 from zktrace.attacks.rewrite import LARGEST_SPREAD, LARGEST_STATE
+from zktrace.attacks.rotation import orthogonal
 from zktrace.errors import InputError, LimitExceeded
 from zktrace.learning.arrays import Arrays, State
 

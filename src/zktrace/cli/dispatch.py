@@ -95,7 +95,8 @@ def release(
     if (run := RunFacts.beside(model)) is not None:
         run.check_bits(place.setup.identity_bits, "the registry's have")
     own, pool = network_option(network, features), _pool(proxy, inputs, cifar10, seed)
-    carriers = carriers_of(carrier or default_carrier(profile.value))
+    able = [each.carrier for each in place.setup.carriers]
+    carriers = carriers_of(carrier or default_carrier(profile.value, able))
     lengths = code_lengths(length, carriers)
     made = place.release(
         model, carriers=carriers, profile=profile.value, name=name, pool=pool, length=lengths, network=own

@@ -108,6 +108,8 @@ class _Bench:
         found = investigate(
             Plan.of(reading, release.rule, carriers), release.code, recipients=stations, level=BUDGET
         )
+        if all(each.scored is None for each in found.taken):
+            return {"read": False, "named": [], "caught": 0, "framed": 0}
         return {
             "read": True,
             "verdict": str(found.verdict),
