@@ -84,7 +84,7 @@ def test_commands_and_options_that_a_page_shows_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_modules_that_a_page_names_exist(page: Path) -> None:
-    """Or a name that the room itself offers; `registry.db` is a file of a workspace, `models.jsonl` one of rows."""
+    """Or a name that the room itself offers. `registry.db` and `models.jsonl` are files."""
     rooms = "|".join(sorted(each.name for each in SOURCE.iterdir() if each.is_dir()))
     named_there = re.findall(rf"`(?:zktrace\.)?({rooms})\.(?!db`|jsonl`)([a-z_]+)\b[^`/]*`", page.read_text())
     for room, module in named_there:
