@@ -140,6 +140,7 @@ RELEASE = {
         {
             "carrier": "weight",
             "profile": "informed",
+            "law": "fair",
             "length": 8,
             "dimension": 8,
             "layers": [8],

@@ -295,7 +295,7 @@ def test_a_log_that_does_not_fit_is_rejected(own: Federation, case: Case) -> Non
     assert isinstance(enrolment, EnrolmentRecord)
     assert isinstance(investigation, InvestigationRecord)
     code, layout = setup.carriers[0], release.layouts[0]
-    other = CarrierCode(carrier="weight", colluders=2, biases=code.biases)
+    other = CarrierCode(carrier="weight", colluders=3, biases=code.biases)
     wrong: list[tuple[int, Record, int]] = [
         (at_setup, replace(setup, carriers=(other,)), 3),
         (at_release, replace(release, layouts=(replace(layout, length=256),)), 3),

@@ -94,7 +94,7 @@ def test_a_folded_copy_from_dispatch_to_judge(tmp_path: Path, bits: int) -> None
     for name in ("alpha", "bravo", "charlie"):
         home.enrol(name, zktrace.Credential.new(name).request(home.setup))
     model = lived()
-    home.release(model)
+    home.release(model, carriers=("weight",))
     copy = dict(home.dispatch("bravo").arrays)
     suspect = fold(copy) if not bits else quantise_all(fold(copy), bits=bits)
     case = home.trace(suspect, budget="1/1000")

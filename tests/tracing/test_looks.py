@@ -103,7 +103,7 @@ def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
         body = good.as_json() | {"looks": [each.as_json() for each in looks]}
         with pytest.raises(MalformedFile):
             InvestigationRecord.from_json(body)
-    assert set(ALIGNMENTS) == {"identity", "channels", "folded", "procrustes", "ridge"}
+    assert set(ALIGNMENTS) == {"identity", "channels", "rotated", "folded", "procrustes", "ridge"}
 
 
 # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────

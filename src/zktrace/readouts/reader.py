@@ -118,6 +118,10 @@ class Reader(ABC):
         """The readout of a copy that was just made: enough of it to tell whose it is."""
         return self.read(arrays)
 
+    def disguised(self, suspect: Arrays, how: str) -> bool:
+        """Whether a suspect may have the disguise that an alignment undoes, as far as its names tell."""
+        return True
+
     def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
         """What a suspect says once an alignment with the shared model undid its disguise."""
         raise InputError(f"{self.terms.carrier}: there is no alignment {how}")

@@ -7,6 +7,7 @@ A reader is made from the seed of the directions, which tells nothing of any row
 """
 
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from zktrace.readouts.alignment import align_scales
 from zktrace.readouts.directions import Directions, Floats
 from zktrace.readouts.reader import Reader, Survey, finite
 from zktrace.readouts.samples import Pool
-from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes
+from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes, scale_names
 from zktrace.readouts.suspects import check_layer_names, layer_names, plain
 from zktrace.readouts.unfolding import unfolded
+
+
+FOLDED: Final = "folded"  # BatchNorm layers that were written into convolutions
 
 
 def weight_directions(seed: bytes, *, length: int, layers: tuple[int, ...]) -> Directions:
@@ -61,9 +65,13 @@ class WeightReader(Reader):
             gamma = centred(gamma, layers) if self.terms.profile == "informed" else gamma
             return finite(self.directions.project(gamma))
 
+    def disguised(self, suspect: Arrays, how: str) -> bool:
+        """Layers that are there were not folded into others."""
+        return how != FOLDED or not scale_names(suspect)
+
     def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
         """`channels`: permuted and rescaled, they are put back. `folded`: BatchNorm layers are made again."""
-        if how == "folded":
+        if how == FOLDED:
             return self.project(unfolded(suspect, shared, list(shared)))
         return self.project(align_scales(suspect, shared))
 

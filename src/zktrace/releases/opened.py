@@ -210,7 +210,8 @@ class OpenRelease:
                 entry = next((each for each in carrier(name).alignments if each.name == how), None)
                 if entry is None or self.layout(name).profile != "informed":
                     continue
-                if self._possible(entry, read=name not in unread):
+                able = self._possible(entry, read=name not in unread)
+                if able and self.reader(name).disguised(suspect, how):
                     yield Attempt(carrier=name, alignment=how, read=self._aligned(suspect, name, how))
 
     def _check_files(self, further: Sequence[Attempt]) -> None:
