@@ -21,7 +21,6 @@ from zktrace.readouts.scales import Arrays, centred, gather, layer_sizes, scale_
 from zktrace.readouts.suspects import check_layer_names, layer_names, plain
 from zktrace.readouts.unfolding import unfolded
 
-
 FOLDED: Final = "folded"  # BatchNorm layers that were written into convolutions
 
 
