@@ -48,7 +48,6 @@ _LIMITS: Final = np.array([2.0**power * (1 + part / 8) for power in range(-12, 6
 Undo = Callable[[Arrays, Arrays, Sequence[str]], Arrays]  # a suspect, the shared model, names -> put back
 _UNDO: Final = {
     "channels": "zktrace.readouts.realigning:realigned",
-    "folded": "zktrace.readouts.unfolding:unfolded",
     "rotated": "zktrace.readouts.unrotating:unrotated",
 }
 _SINGLE_TOLERANCE: Final = 1e-5  # float32 sums in another order
