@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -35,9 +36,14 @@ def slow_move(part: Part, values: np.ndarray) -> np.ndarray:
     return np.concatenate(rows) / math.sqrt(length)
 
 
-@pytest.mark.parametrize("chunk", [1 << 18, 300])
-def test_moves_and_readings_are_those_of_the_definition(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("chunk", "cached"), [(1 << 18, 1 << 15), (300, 1 << 15), (1 << 18, 300), (600, 128)]
+)
+def test_moves_and_readings_are_those_of_the_definition(
+    chunk: int, cached: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(blocks, "CHUNK", chunk)
+    monkeypatch.setattr(blocks, "_CACHED", cached)
     part, length = Part(name="a.weight", blocks=7, deviation=0.5), 128
     rng = np.random.default_rng(1)
     values = rng.normal(size=length)
@@ -47,11 +53,11 @@ def test_moves_and_readings_are_those_of_the_definition(chunk: int, monkeypatch:
     noise = rng.normal(size=part.blocks * length).astype(np.float32)
     taken = iter(range(0, len(noise), 1))
 
-    def differences(count: int) -> np.ndarray:
+    def differences(count: int) -> Callable[[], np.ndarray]:
         at = next(taken)
         for _ in range(count - 1):
             next(taken)
-        return noise[at : at + count]
+        return lambda: noise[at : at + count]
 
     found = made.readings(part, differences)
     wanted = [
@@ -76,24 +82,33 @@ def test_the_mark_of_a_weight_is_nearly_gaussian() -> None:
     assert abs((np.abs(moved) < 1.0).mean() - 0.6827) < 0.05  # a lattice of steps of 2/sqrt(512)
 
 
+def test_moves_by_signs_are_whole_numbers_times_their_unit() -> None:
+    part, length = Part(name="w", blocks=9, deviation=1.0), 4096
+    signs = 2.0 * np.random.default_rng(3).integers(0, 2, length) - 1.0
+    unit = 0.0123
+    moved = np.concatenate(list(Blocks(seed=SEED, length=length).moves(part, signs, unit)))
+    whole = np.rint(slow_move(part, signs) * math.sqrt(length)).astype(np.float32)
+    assert (moved == whole * np.float32(unit / math.sqrt(length))).all()
+
+
 def test_signs_of_tensors_and_uses_have_nothing_in_common() -> None:
-    length = 128
-    made = Blocks(seed=SEED, length=length)
-    (one, two), (three, _) = (
-        made.signs(Part(name=name, blocks=64, deviation=1.0), 0, 64) for name in ("a", "b")
+    one, two, three = (
+        slow_signs(name, use, 64, 128) for name, use in (("a", "outer"), ("a", "inner"), ("b", "outer"))
     )
     for left, right in ((one, two), (one, three)):
         assert abs(float((left * right).mean())) < 5 / math.sqrt(left.size)
 
 
 def test_the_key_stream_is_aes_in_counter_mode_under_a_key_of_seed_use_and_name() -> None:
-    drawn = Blocks(seed=SEED, length=128).signs(Part(name="x", blocks=1, deviation=1.0), 0, 1)[0]
-    fields = [b"zkt-stream-v1/spread/outer", SEED, b"x"]
-    encoded = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
-    key = hashlib.shake_256(encoded).digest(32)
-    stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(16))
-    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8))
-    assert (drawn[0] == 1.0 - 2.0 * bits).all()
+    signs = []
+    for use in (b"outer", b"inner"):
+        fields = [b"zkt-stream-v1/spread/" + use, SEED, b"x"]
+        encoded = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
+        key = hashlib.shake_256(encoded).digest(32)
+        stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(16))
+        signs.append(1.0 - 2.0 * np.unpackbits(np.frombuffer(stream, dtype=np.uint8)))
+    (moved,) = Blocks(seed=SEED, length=128).moves(Part(name="x", blocks=1, deviation=1.0), signs[1])
+    assert np.abs(moved - signs[0] * (matrix(128) @ np.ones(128)) / math.sqrt(128)).max() < 1e-5
 
 
 def model(**shapes: tuple[int, ...]) -> dict[str, np.ndarray]:

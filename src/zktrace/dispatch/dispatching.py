@@ -106,9 +106,7 @@ def _dispatch(
 ) -> Iterator[Copy]:
     """The same in a folder that is ours: whatever another process put on record before is known here."""
     ledger = workspace.registry.ledger()
-    release = OpenRelease(
-        opened.record, ledger=ledger, custody=opened.custody, folder=opened.folder, network=opened.network
-    )
+    release = opened.at(ledger)
     places = {name: folder / workspace.copy_path(release.name, name).name for name in wanted}
     known = _recorded(ledger, release.name)
     missing = []
@@ -124,7 +122,7 @@ def _dispatch(
         return
     orders = (_order(name, release, places[name]) for name in missing)
     standing = CopyCheck(release=release)
-    for order, digest in _make(plan, opened.shared, orders, jobs if len(missing) > 1 else 1, report):
+    for order, digest in _make(plan, release.shared, orders, jobs if len(missing) > 1 else 1, report):
         weak = _read_back(standing, order) if read_back else None
         _put_on_record(workspace, order, digest, known.get(order.station, set()))
         report(order.station, 1.0)

@@ -15,6 +15,7 @@ from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.marking.writer import Job, Step, Writer
 from zktrace.models import LazyTensor, ModelState, Tensor
+from zktrace.primitives.pipeline import in_order
 from zktrace.readouts.blocks import Blocks
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
@@ -44,21 +45,28 @@ class SpreadWriter(Writer):
         word = words[self._name]
         if word.shape != (self._length,) or not np.isin(word, (0, 1)).all():
             raise InputError(f"a word of shape {word.shape} where {self._length} bits are written")
-        values: Floats = (self.job.settings.strength * (2.0 * word - 1.0)).astype(np.float64)
+        signs: Floats = 2.0 * word.astype(np.float64) - 1.0
         return ModelState(
-            self._moved(state, each, values, row) if each.name in self._parts else each
+            self._moved(state, each, signs, row) if each.name in self._parts else each
             for each in state.tensors()
         )
 
-    def _moved(self, state: ModelState, tensor: Tensor, values: Floats, row: int) -> Tensor:
+    def _moved(self, state: ModelState, tensor: Tensor, signs: Floats, row: int) -> Tensor:
         part = self._parts[tensor.name]
+        unit = self.job.settings.strength * part.deviation
+        dither = Stream("spread/dither", self._seed, part.name.encode(), row.to_bytes(8, "big"))
+
+        def added(piece: tuple[int, int], weights: NDArray[Any]) -> NDArray[Any]:
+            move = self._blocks.move(part, piece, signs, unit)
+            into = move if tensor.dtype != "float64" else np.empty(len(move))
+            return rounded(
+                np.add(weights, move, out=into), tensor.dtype, dither.at(piece[0] * self._length // 4)
+            )
 
         def pieces() -> Iterator[NDArray[Any]]:
             flow = Flow(state, tensor.name)
-            dither = Stream("spread/dither", self._seed, part.name.encode(), row.to_bytes(8, "big"))
-            wide = np.float64 if tensor.dtype == "float64" else np.float32
-            for move in self._blocks.moves(part, part.deviation * values):
-                yield rounded(np.add(flow.take(len(move)), move, dtype=wide), tensor.dtype, dither)
+            given = ((each, flow.take(each[1] * self._length)) for each in self._blocks.pieces(part))
+            yield from in_order(lambda each: added(*each), given)
             rest = flow.take(self._length)  # carries nothing: less than a block
             yield (rest.view(np.uint32) >> 16).astype(np.uint16) if tensor.dtype == "bfloat16" else rest
 

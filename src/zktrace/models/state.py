@@ -105,12 +105,12 @@ class LazyTensor(Tensor):
     @property
     def data(self) -> memoryview:
         """All bytes, made now."""
-        whole = bytearray(self.nbytes)
+        whole = np.empty(self.nbytes, dtype=np.uint8)
         at = 0
         for piece in self.pieces():
             whole[at : at + len(piece)] = piece
             at += len(piece)
-        return memoryview(whole).toreadonly()
+        return whole.data.toreadonly()
 
     def pieces(self) -> Iterator[memoryview]:
         """The bytes in order, made now, as they come from `make`."""

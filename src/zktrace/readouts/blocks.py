@@ -18,22 +18,26 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zktrace.carriers import LEAST
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.models import ModelState
-from zktrace.primitives.hadamard import Singles, transform
+from zktrace.primitives.hadamard import Singles, transformed
 from zktrace.primitives.pipeline import in_order
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
 from zktrace.readouts.scales import Arrays
 
+Octets = NDArray[np.uint8]
+
 MOST: Final = 1 << 13
 REALS: Final = ("float64", "float32", "float16", "bfloat16")
 BLOCKS: Final = 16  # that a tensor has at least
 TENSORS: Final = 2048  # that carry at most: the largest
-CHUNK: Final = 1 << 18  # weights that are worked on at a time
+CHUNK: Final = 1 << 20  # weights that a thread works on at a time: large pages
+_CACHED: Final = 1 << 16  # weights that a processor has at hand
 _ROOM: Final = 1 << 10  # weights a position that a code has by default
 _LONGEST: Final = 1 << 12  # what a code has by default at most
 _SIGNS: Final = (1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)).astype(
@@ -139,41 +143,57 @@ class Blocks:
         step = max(1, CHUNK // self.length)
         return ((first, min(step, part.blocks - first)) for first in range(0, part.blocks, step))
 
-    def signs(self, part: Part, first: int, count: int) -> tuple[Singles, Singles]:
-        """S and R of some blocks, a row a block."""
-        outer, inner = (Stream(f"spread/{use}", self.seed, part.name.encode()) for use in ("outer", "inner"))
-        return self._drawn(outer, first, count), self._drawn(inner, first, count)
+    def move(self, part: Part, piece: tuple[int, int], values: Floats, unit: float) -> Singles:
+        """The move of some blocks by a value a position, each times a unit.
 
-    def _drawn(self, stream: Stream, first: int, count: int) -> Singles:
-        words = stream.at(first * self.length // 64).words(count * self.length // 64)
-        octets = words.astype("<u8").view(np.uint8)
-        found: Singles = np.empty((len(octets), 8), dtype=np.float32)
-        np.take(_SIGNS, octets, axis=0, out=found, mode="clip")  # every byte is in range: nothing is clipped
-        return found.reshape(count, self.length)
+        Where values are signs, sums are of whole numbers: the same on every machine, to the last bit.
+        """
+        outer, inner = self._octets(part, "outer", piece), self._octets(part, "inner", piece)
+        signs, wanted = _SIGNS * np.float32(unit / math.sqrt(self.length)), values.astype(np.float32)
+        found: Singles = np.empty((piece[1], self.length), dtype=np.float32)
+        for some, one, two in self._steps(piece[1]):
+            np.multiply(_signs(inner[some], _SIGNS, one), wanted, out=one)
+            made = transformed(one, two)
+            np.multiply(made, _signs(outer[some], signs, two if made is one else one), out=found[some])
+        return found.reshape(-1)
 
-    def moves(self, part: Part, values: Floats) -> Iterator[Singles]:
-        """The move of a tensor by a value a position, in deviations, piece by piece up to its last block."""
-        wanted = (values / math.sqrt(self.length)).astype(np.float32)
+    def reading(self, part: Part, piece: tuple[int, int], differences: Singles) -> Floats:
+        """What some blocks add to phi, before it is divided by the tensor's blocks and n^(1/2)."""
+        outer, inner = self._octets(part, "outer", piece), self._octets(part, "inner", piece)
+        given, total = differences.reshape(piece[1], self.length), np.zeros(self.length)
+        for some, one, two in self._steps(piece[1]):
+            np.multiply(_signs(outer[some], _SIGNS, one), given[some], out=one)
+            made = transformed(one, two)
+            total += np.einsum("ij,ij->j", made, _signs(inner[some], _SIGNS, two if made is one else one))
+        return total
 
-        def moved(piece: tuple[int, int]) -> Singles:
-            outer, inner = self.signs(part, *piece)
-            found = transform(np.multiply(inner, wanted, out=inner))
-            return np.multiply(found, outer, out=found).reshape(-1)
+    def _octets(self, part: Part, use: str, piece: tuple[int, int]) -> Octets:
+        """The bits of some blocks' signs, a row a block: a one is minus."""
+        stream = Stream(f"spread/{use}", self.seed, part.name.encode()).at(piece[0] * self.length // 64)
+        words = stream.words(piece[1] * self.length // 64)
+        return words.astype("<u8", copy=False).view(np.uint8).reshape(piece[1], self.length // 8)
 
-        return in_order(moved, self.pieces(part))
+    def _steps(self, count: int) -> Iterator[tuple[slice, Singles, Singles]]:
+        """Some of so many blocks after the other, with two arrays of room for them that are used again."""
+        step = max(1, _CACHED // self.length)
+        one, two = (np.empty((min(step, count), self.length), dtype=np.float32) for _ in range(2))
+        for at in range(0, count, step):
+            left = min(step, count - at)
+            yield slice(at, at + left), one[:left], two[:left]
 
-    def readings(self, part: Part, differences: Callable[[int], Singles]) -> Floats:
-        """phi of differences, in deviations, of which the next so many are asked for again and again."""
+    def moves(self, part: Part, values: Floats, unit: float = 1.0) -> Iterator[Singles]:
+        """The move of a tensor, piece by piece up to its last whole block."""
+        return in_order(lambda piece: self.move(part, piece, values, unit), self.pieces(part))
 
-        def seen(piece: tuple[int, int, Singles]) -> Floats:
-            first, count, given = piece
-            outer, inner = self.signs(part, first, count)
-            signed = np.multiply(outer, given.reshape(outer.shape), out=outer)
-            found: Floats = np.einsum("ij,ij->j", transform(signed), inner).astype(np.float64)
-            return found
-
-        given = ((first, count, differences(count * self.length)) for first, count in self.pieces(part))
+    def readings(self, part: Part, differences: Callable[[int], Callable[[], Singles]]) -> Floats:
+        """phi of differences, in deviations: asked for so many after so many, each when a thread is at it."""
+        given = ((piece, differences(piece[1] * self.length)) for piece in self.pieces(part))
         total = np.zeros(self.length)
-        for found in in_order(seen, given):
+        for found in in_order(lambda each: self.reading(part, each[0], each[1]()), given):
             total += found
         return total / (part.blocks * math.sqrt(self.length))
+
+
+def _signs(octets: Octets, table: Singles, room: Singles) -> Singles:
+    np.take(table, octets, axis=0, out=room.reshape(*octets.shape, 8), mode="clip")  # every byte is in range
+    return room

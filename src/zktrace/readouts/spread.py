@@ -187,8 +187,11 @@ class SpreadReader(Reader):
         found = worth(_differences(some, others, part.deviation))
         ours, theirs = Flow(arrays, part.name), Flow(self.shared, part.name)
 
-        def differences(count: int) -> Singles:
-            some = _differences(ours.take(count), theirs.take(count), part.deviation)
+        def differences(count: int) -> Callable[[], Singles]:
+            some, others = ours.take(count), theirs.take(count)
+            return lambda: within(_differences(some, others, part.deviation))
+
+        def within(some: Singles) -> Singles:
             if not (some.min() >= -found.limit and some.max() <= found.limit):
                 some[~(np.abs(some) <= found.limit)] = 0.0  # what is no number is not within any limit
             return some

@@ -71,6 +71,14 @@ class OpenRelease:
         folder = ReleaseFolder(path=home.release_folder(record.name))
         return cls(record, ledger=ledger, custody=home.custody, folder=folder, network=network)
 
+    def at(self, ledger: Ledger) -> "OpenRelease":
+        """The same by another snapshot; what was found to be the shared model on record is not read again."""
+        other = OpenRelease(
+            self.record, ledger=ledger, custody=self.custody, folder=self.folder, network=self.network
+        )
+        other.__dict__.update({name: vars(self)[name] for name in ("shared", "_found") if name in vars(self)})
+        return other
+
     def __repr__(self) -> str:
         return f"<OpenRelease {self.name}: {', '.join(self.carriers)}, {self.profile}>"
 
