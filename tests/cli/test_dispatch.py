@@ -8,7 +8,7 @@ import pytest
 
 from dispatch.small import SHAPES, arrays, operator
 from zktrace.cli.app import run
-from zktrace.marking.settings import STRENGTH, CopySettings
+from zktrace.marking.settings import CopySettings, usual_strength
 from zktrace.marking.weight import SHARE
 from zktrace.models import model_digest, open_model, save_model
 from zktrace.registry.custody import default_shape
@@ -51,13 +51,13 @@ def test_release_then_dispatch(here: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     ("carrier", "option", "usual"),
-    [(WEIGHT, "--share", SHARE), ((), "--strength", STRENGTH)],
+    [(WEIGHT, "--share", SHARE), ((), "--strength", usual_strength(6144))],
     ids=["share", "strength"],
 )
 def test_the_default_share_is_the_librarys(
     here: Path, capsys: pytest.CaptureFixture[str], carrier: tuple[str, ...], option: str, usual: float
 ) -> None:
-    assert (CopySettings().share, CopySettings().strength) == (SHARE, STRENGTH)
+    assert (CopySettings().share, CopySettings().strength) == (SHARE, None)
     assert run(["release", "model.safetensors", *carrier]) == 0
     assert run(["dispatch", "--station", "alpha", "--out", "a"]) == 0
     assert run(["dispatch", "--station", "alpha", "--out", "b", option, str(usual)]) == 0

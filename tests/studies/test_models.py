@@ -8,12 +8,13 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
+from zktrace.errors import InputError
 from zktrace.models import open_model, save_model
-from zktrace.studies import models
+from zktrace.studies import models, strengths
 from zktrace.studies.changes import FORMATS, NOISE, as_state, noise, single
 from zktrace.studies.models import ModelsTrial, perform
 from zktrace.studies.rows import Rows
-from zktrace.studies.tables import models_table, remains_table
+from zktrace.studies.tables import models_table, remains_table, strengths_table
 from zktrace.studies.zoo.digits import arrays_of, fitted
 from zktrace.studies.zoo.table import network_of
 
@@ -81,3 +82,28 @@ def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.
         *(f"coefs_.{layer}" for layer in range(3)),
         *(f"intercepts_.{layer}" for layer in range(3)),
     }
+
+
+def test_stronger_marks_are_read_better_from_four_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strengths, "STATIONS", 3)
+    monkeypatch.setattr(models, "STATIONS", 3)
+    each = network_of("mlp")
+    path = tmp_path / "mlp.safetensors"
+    save_model(path, arrays_of(fitted(each.task(None), seed=1, epochs=5)))
+    trial = ModelsTrial(
+        network=each, task=each.task(None), model=path, foreign=None, seed=3, work=tmp_path / "work"
+    )
+    rows = Rows(tmp_path / "rows.jsonl")
+    made = list(strengths.perform(trial, rows, strengths=(0.005, 0.04), types=("float32", "bfloat16")))
+    found = {(row.trial["type"], row.trial["strength"]): row.outcome for row in made}
+    for kind in ("float32", "bfloat16"):
+        weak, strong = found[kind, 0.005], found[kind, 0.04]
+        assert strong["score_4_bits"] > weak["score_4_bits"] + 2
+        assert strong["score"] > 10
+        assert strong["dimension"] == weak["dimension"] > 0
+    assert list(strengths.perform(trial, rows, strengths=(0.04,))) == []
+    assert strengths_table(rows.read()).count("points;") == 4
+    with pytest.raises(InputError, match="no type 'int8'"):
+        list(strengths.perform(trial, rows, types=("int8",)))

@@ -21,7 +21,7 @@ from zktrace.cli.options import (
     study_spec,
 )
 from zktrace.cli.output import emit
-from zktrace.cli.study_models import coalitions, models
+from zktrace.cli.study_models import coalitions, models, strengths
 from zktrace.errors import InputError
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
@@ -250,6 +250,7 @@ def innocents(
 
 
 app.command("models")(models)
+app.command("strengths")(strengths)
 app.command("coalitions")(coalitions)
 
 

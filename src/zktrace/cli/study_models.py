@@ -1,4 +1,4 @@
-"""`zktrace study models` and `study coalitions`: any network, and everybody who puts copies together."""
+"""`zktrace study models`, `strengths` and `coalitions`: any network, and who puts copies together."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,20 +8,23 @@ import typer
 from zktrace.cli.options import Cifar10, Json, RowsFile, RunPreset, Seeds, WorkFolder, study_spec
 from zktrace.cli.output import emit
 
+Zoo = Annotated[
+    Path | None, typer.Option("--zoo", help="Folder of trained networks; what is missing is trained.")
+]
+Networks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--network", help="Only these; repeat it. Default: all but resnet, which a federation trains."
+    ),
+]
+
 
 def models(
     out: RowsFile,
     work: WorkFolder,
-    zoo: Annotated[
-        Path | None, typer.Option("--zoo", help="Folder of trained networks; what is missing is trained.")
-    ] = None,
-    network: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--network", help="Only these; repeat it. Default: all but resnet, which a federation trains."
-        ),
-    ] = None,
-    seed: Seeds = [4001, 4002, 4003],  # noqa: B006
+    zoo: Zoo = None,
+    network: Networks = None,
+    seed: Seeds = [4004, 4005, 4006],  # noqa: B006
     cifar10: Cifar10 = None,
     as_json: Json = False,
 ) -> None:
@@ -44,6 +47,44 @@ def models(
             for trial in trials:
                 others = [each for each in trials if each is not trial]
                 new += sum(1 for _ in perform(trial, rows, others=others, progress=progress))
+    emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
+
+
+def strengths(
+    out: RowsFile,
+    work: WorkFolder,
+    zoo: Zoo = None,
+    network: Networks = None,
+    strength: Annotated[
+        list[float], typer.Option("--strength", help="In deviations of a tensor's weights; repeat it.")
+    ] = [0.005, 0.01, 0.02, 0.04],  # noqa: B006
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="float32 (default), float16 or bfloat16; repeat it."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the stations' keys.")] = 4000,
+    cifar10: Cifar10 = None,
+    as_json: Json = False,
+) -> None:
+    """Mark networks of many architectures more and less strongly: what copies cost, how they are read."""
+    from zktrace.cli.progress import counted_progress
+    from zktrace.studies.models import ModelsTrial
+    from zktrace.studies.rows import Rows
+    from zktrace.studies.strengths import perform
+    from zktrace.studies.zoo.table import network_of, trainable
+
+    rows, new = Rows(out), 0
+    with counted_progress() as progress:
+        for chosen in [network_of(name) for name in network or trainable()]:
+            task = chosen.task(cifar10)
+            trained = chosen.kept(zoo or work / "zoo", task)
+            trial = ModelsTrial(network=chosen, task=task, model=trained, foreign=None, seed=seed, work=work)
+            new += sum(
+                1
+                for _ in perform(
+                    trial, rows, strengths=strength, types=kind or ("float32",), progress=progress
+                )
+            )
     emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
 
 

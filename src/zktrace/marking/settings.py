@@ -1,5 +1,6 @@
 """How strongly copies are marked, and for how long they are trained where they are."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,6 +11,8 @@ from zktrace.carriers import carrier
 from zktrace.errors import InputError
 
 STRENGTH: Final = 0.01  # of the deviation of a tensor's weights: what a weight is moved by
+_USUAL: Final = 1 << 20  # weights that carry: in a smaller model each is moved by more
+_MOST: Final = 4.0  # times as much
 SHARE: Final = 0.03  # of the norm of all scales: what a copy's scales are moved by
 MU: Final = 1.0
 LAMBDA: Final = 6.0
@@ -18,11 +21,20 @@ PUSH: Final = 0.1
 _PAPER: Final = ("episodes", "mu", "lambda_t", "push_margin", "learning_rate")
 
 
+def usual_strength(weights: int) -> float:
+    """What suits a model in which so many weights carry: a mark that is read as well from few weights.
+
+    A reading grows with the strength and with the square root of the number of weights; what a copy costs
+    grows with the strength alone. docs/spread.md has the measurements that this was chosen on.
+    """
+    return STRENGTH * min(max(math.sqrt(_USUAL / max(weights, 1)), 1.0), _MOST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySettings:
     """What a writer may be told."""
 
-    strength: float = STRENGTH  # spread carrier: of the deviation of a tensor's weights
+    strength: float | None = None  # spread carrier: of a tensor's deviation; None: by the model's size
     share: float = SHARE  # weight carrier, informed: of the norm of the scales
     episodes: int = EPISODES  # paper
     mu: float = MU  # paper: margin of the hinge
@@ -36,7 +48,7 @@ class CopySettings:
     )
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.strength <= 1.0:
+        if self.strength is not None and not 0.0 < self.strength <= 1.0:
             raise InputError(f"a strength of {self.strength}: must lie above 0 and at most at 1")
         if not 0.0 < self.share <= 1.0:
             raise InputError(f"a share of {self.share}: must lie above 0 and at most at 1")

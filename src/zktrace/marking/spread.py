@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
+from zktrace.marking.settings import usual_strength
 from zktrace.marking.writer import Job, Step, Writer
 from zktrace.models import LazyTensor, ModelState, Tensor
 from zktrace.primitives.pipeline import in_order
@@ -36,6 +37,8 @@ class SpreadWriter(Writer):
         (self._name,) = carriers
         terms = job.terms[self._name]
         self._length, self._seed = terms.length, terms.seed
+        wanted = job.settings.strength
+        self._strength = usual_strength(terms.dimension) if wanted is None else wanted
         self._blocks = Blocks(seed=terms.seed, length=terms.length)
         parts = recorded(job.shared, terms.length, terms.layers, terms.deviations)
         self._parts = {each.name: each for each in parts}
@@ -53,7 +56,7 @@ class SpreadWriter(Writer):
 
     def _moved(self, state: ModelState, tensor: Tensor, signs: Floats, row: int) -> Tensor:
         part = self._parts[tensor.name]
-        unit = self.job.settings.strength * part.deviation
+        unit = self._strength * part.deviation
         dither = Stream("spread/dither", self._seed, part.name.encode(), row.to_bytes(8, "big"))
 
         def added(piece: tuple[int, int], weights: NDArray[Any]) -> NDArray[Any]:

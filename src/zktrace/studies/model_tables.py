@@ -85,6 +85,36 @@ def remains_table(rows: Iterable[Row]) -> str:
     return markdown(("network", "shared model", *_LEAKS.values()), lines)
 
 
+def strengths_table(rows: Iterable[Row]) -> str:
+    """By network, type of its numbers and strength: what copies cost, and a leaked one's score."""
+    found = defaultdict[tuple[str, str], dict[float, Row]](dict)
+    for row in rows:
+        if row.trial["study"] == "strengths":
+            found[row.trial["network"], row.trial["type"]][row.trial["strength"]] = row
+    strengths = sorted({each for some in found.values() for each in some})
+    order = sorted(found, key=lambda each: -next(iter(found[each].values())).outcome["dimension"])
+    lines = [
+        (
+            NETWORKS[name],
+            kind,
+            f"{next(iter(found[name, kind].values())).outcome['dimension'] / 1e6:.2f} M",
+            *(_at_strength(found[name, kind].get(each)) for each in strengths),
+        )
+        for name, kind in order
+    ]
+    return markdown(
+        ("network", "numbers", "weights that carry", *(f"a = {each:g}" for each in strengths)), lines
+    )
+
+
+def _at_strength(row: Row | None) -> str:
+    """Cost, score as it is and score in four bits."""
+    if row is None:
+        return "-"
+    outcome = row.outcome
+    return f"{_cost([row])}; {outcome['score']:.1f}; {outcome['score_4_bits']:.1f}"
+
+
 def _measured(measure: str, value: float) -> str:
     return f"{100 * value:.1f} %" if measure == "accuracy" else f"{value:.2f}"
 

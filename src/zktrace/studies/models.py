@@ -36,7 +36,7 @@ from zktrace.tracing import Case, trace
 
 STATIONS: Final = 10
 CARRIERS: Final = ("spread",)
-SEEDS: Final = (4001, 4002, 4003)  # of keys
+SEEDS: Final = (4004, 4005, 4006)  # of keys
 FOREIGN: Final = 43  # seed of the network that nobody protected
 _TOTAL: Final = Fraction(1, 10)  # budget of a workspace: a study takes many looks
 _PART: Final = 5  # one in so many held-out samples is asked of changed copies
@@ -137,8 +137,8 @@ class ModelBench:
         started = time.perf_counter()
         copies = self.copies
         took = time.perf_counter() - started
-        shared, *each = (self._measured(model) for model in (self.release.shared, *copies))
-        costs = [self._cost(shared, one) for one in each]
+        shared, *each = (self.measured(model) for model in (self.release.shared, *copies))
+        costs = [self.cost_of(shared, one) for one in each]
         layout = self.release.layout(CARRIERS[0])
         return {
             "measure": self.trial.task.measure,
@@ -154,13 +154,14 @@ class ModelBench:
             "seconds_copies": round(took, 2),
         }
 
-    def _cost(self, shared: float, copy: float) -> float:
+    def cost_of(self, shared: float, copy: float) -> float:
         """In points of accuracy, or in percent of perplexity."""
         if self.trial.task.measure == "accuracy":
             return 100 * (shared - copy)
         return 100 * (copy / shared - 1)
 
-    def _measured(self, model: ModelState, part: int = 1) -> float:
+    def measured(self, model: ModelState, part: int = 1) -> float:
+        """A model on held-out data, or one in `part` of it."""
         return self.trial.network.measured(single(model), self.trial.task, part=part)
 
     def leaks(self) -> Iterator[tuple[str, str, Callable[[], ModelState]]]:
@@ -209,7 +210,7 @@ class ModelBench:
             "look": case.look.alignment,
             "sigma": _sigmas(case, members),
             "judge": reason or ("upheld" if accepted else "nothing to judge"),
-            "measured": self._measured(suspect, _PART),
+            "measured": self.measured(suspect, _PART),
             "measured_shared": self._reference,
             "seconds_trace": round(traced - started, 2),
             "seconds_judge": round(judged - traced, 2),
@@ -218,7 +219,7 @@ class ModelBench:
     @cached_property
     def _reference(self) -> float:
         """What the shared model says of the same samples as changed copies."""
-        return self._measured(self.release.shared, _PART)
+        return self.measured(self.release.shared, _PART)
 
     def _traced(self, suspect: ModelState) -> Case:
         with single_threaded():

@@ -9,7 +9,13 @@ from typing import Any
 from zktrace.carriers import NAMES
 from zktrace.errors import InputError, Refused
 from zktrace.studies.markdown import markdown
-from zktrace.studies.model_tables import coalitions_table, crowds_table, models_table, remains_table
+from zktrace.studies.model_tables import (
+    coalitions_table,
+    crowds_table,
+    models_table,
+    remains_table,
+    strengths_table,
+)
 from zktrace.studies.rows import Row, Rows
 
 DATASETS = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10"}
@@ -298,6 +304,7 @@ TABLES = {
     "innocents": innocents_table,
     "models": models_table,
     "remains": remains_table,
+    "strengths": strengths_table,
     "coalitions": coalitions_table,
     "crowds": crowds_table,
 }
