@@ -27,6 +27,8 @@ _LEAKS: Final = {  # in the order of columns, and what stands above them
     "100 fine-tuning steps": "fine-tuned",
     "LoRA of rank 8, merged": "LoRA",
     "channels permuted and rescaled": "rewritten",
+    "rewritten, then 8 bits": "rewritten, 8 bits",
+    "rewritten, then fine-tuned": "rewritten, fine-tuned",
     "stream rotated too": "rotated",
 }
 

@@ -29,7 +29,7 @@ from zktrace.releases import OpenRelease, make_release
 from zktrace.studies.changes import FORMATS, as_state, single
 from zktrace.studies.rows import Row, Rows, trial_id
 from zktrace.studies.tracing import BUDGET, RELEASE, station
-from zktrace.studies.zoo.rewrites import REWRITES
+from zktrace.studies.zoo.rewrites import CHANNELS, REWRITES
 from zktrace.studies.zoo.table import ZooNetwork
 from zktrace.studies.zoo.tasks import ZooTask
 from zktrace.tracing import Case, trace
@@ -176,9 +176,11 @@ class ModelBench:
             "LoRA of rank 8, merged",
             lambda: as_state(trial.network.adapted(self.leaked, trial.task, seed=trial.seed)),
         )
-        for name, rewrite in REWRITES.get(trial.network.name, {}).items():
-            rng = np.random.default_rng([trial.seed, 9])
-            yield "leak", name, lambda rewrite=rewrite, rng=rng: as_state(rewrite(self.leaked, rng))  # type: ignore[misc]
+        for name in REWRITES.get(trial.network.name, {}):
+            yield "leak", name, lambda name=name: self._rewritten(name)  # type: ignore[misc]
+        if CHANNELS in REWRITES.get(trial.network.name, {}):
+            yield "leak", "rewritten, then 8 bits", lambda: FORMATS["8 bits"](self._rewritten(CHANNELS))
+            yield "leak", "rewritten, then fine-tuned", lambda: self._finetuned(self._rewritten(CHANNELS))
 
     def strangers(self, others: Sequence[ModelsTrial]) -> Iterator[tuple[str, str, Callable[[], ModelState]]]:
         """Models that no station of this workspace was given."""
@@ -188,6 +190,10 @@ class ModelBench:
             yield "stranger", "trained apart", lambda: open_model(foreign)
         for other in others[:1]:
             yield "stranger", "copy under other keys", lambda other=other: ModelBench(trial=other).leaked  # type: ignore[misc]
+
+    def _rewritten(self, how: str) -> ModelState:
+        rng = np.random.default_rng([self.trial.seed, 9])
+        return as_state(REWRITES[self.trial.network.name][how](self.leaked, rng))
 
     def _finetuned(self, model: ModelState) -> ModelState:
         trial = self.trial

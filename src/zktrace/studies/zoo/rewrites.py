@@ -179,14 +179,14 @@ def transformer(graph: Graph, *, rotated: bool = False) -> Rewrite:
     return rewrite
 
 
-_NAME: Final = "channels permuted and rescaled"
+CHANNELS: Final = "channels permuted and rescaled"
 _ROTATED: Final = "stream rotated too"
 REWRITES: Final[Mapping[str, Mapping[str, Rewrite]]] = {  # by network
-    "cnn": {_NAME: plain_net},
-    "groupnorm": {_NAME: group_norm_resnet},
-    "convnext": {_NAME: next_net},
-    "mlp": {_NAME: perceptron},
-    "vit": {_NAME: transformer(VISION), _ROTATED: transformer(VISION, rotated=True)},
-    "language": {_NAME: transformer(LANGUAGE), _ROTATED: transformer(LANGUAGE, rotated=True)},
-    "resnet": {_NAME: batch_norm_resnet},
+    "cnn": {CHANNELS: plain_net},
+    "groupnorm": {CHANNELS: group_norm_resnet},
+    "convnext": {CHANNELS: next_net},
+    "mlp": {CHANNELS: perceptron},
+    "vit": {CHANNELS: transformer(VISION), _ROTATED: transformer(VISION, rotated=True)},
+    "language": {CHANNELS: transformer(LANGUAGE), _ROTATED: transformer(LANGUAGE, rotated=True)},
+    "resnet": {CHANNELS: batch_norm_resnet},
 }
