@@ -40,11 +40,12 @@ LIGHT = (
     "tracing",
     "court",
 )
-TORCH_SIDE = ("learning", "marking", "dispatch", "federation", "attacks", "baselines", "studies")
+TORCH_SIDE = ("learning", "marking", "dispatch", "guarding", "federation", "attacks", "baselines", "studies")
 FACES = ("report", "front", "demo", "service", "cli")
 ORDER = LIGHT + TORCH_SIDE + FACES
 LIGHT_TOO = {  # of what stands below the line: closed-form copies and the front door need no torch
-    "marking": {"settings", "writer", "weight", "copies"},
+    "marking": {"settings", "writer", "weight", "copies", "spread"},
+    "guarding": {"broadcasts", "guard", "subspace"},
     "dispatch": {"copies", "dispatching", "standing"},
     "front": {"given", "credential", "case", "workspace", "judging"},
 }

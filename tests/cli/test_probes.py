@@ -65,6 +65,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         deviations=b"",
         reference=readout_digest(scores),
         probes=model_digest(open_model(folder.probes_path("output"))),
+        frozen=False,
     )
     root = place.registry.ledger().root
     place.registry.add(ReleaseRecord(name="r1", number=0, root=root, model=bytes(32), layouts=(layout,)))

@@ -20,6 +20,7 @@ from zktrace.errors import EvidenceRejected, InvalidProof
 from zktrace.evidence import SeedOpening
 from zktrace.registry.enrolling import enrolment
 from zktrace.registry.log import Head
+from zktrace.registry.offers import promised
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
@@ -32,7 +33,6 @@ from zktrace.registry.records import (
 )
 from zktrace.registry.registry import Registry
 from zktrace.registry.requests import Request
-from zktrace.registry.state import promised
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.tracing import Case
 

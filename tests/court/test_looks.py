@@ -147,6 +147,7 @@ def queried(*, row: int = 1) -> tuple[Federation, Case, NDArray[np.float64]]:
         deviations=b"",
         reference=readout_digest(reference.reshape(-1)),
         probes=bytes(32),
+        frozen=False,
     )
     own.add_release("r2", bytes(32), (layout,))
     bits = np.unpackbits(np.frombuffer(own.row("output", row), dtype=np.uint8))[:LENGTH]

@@ -65,6 +65,7 @@ def layout(carrier: str) -> Layout:
         deviations=b"",
         reference=bytes(32),
         probes=bytes(32),
+        frozen=False,
     )
 
 

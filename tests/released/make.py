@@ -42,6 +42,7 @@ from zktrace.federation.flower.runfile import write_run_file
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec
 from zktrace.federation.workers import worker_engine
+from zktrace.guarding import copy_proof, guard_of
 from zktrace.learning.answers import Support, class_scores
 from zktrace.learning.configs import EpisodicConfig, PretrainConfig
 from zktrace.learning.presets import load_preset
@@ -109,8 +110,8 @@ def credentials(out: Path) -> None:
 
 
 def light(out: Path) -> None:
-    """Three stations, the last at a place that was reserved later; a release; three verdicts."""
-    shapes = (CodeShape(carrier="weight", colluders=2),)
+    """Three stations, the last at a place that was reserved later; two releases; four verdicts."""
+    shapes = tuple(CodeShape(carrier=name, colluders=2) for name in ("weight", "spread"))
     with code_key("light"):
         home = Home.create(out, title="light", budget=Fraction(1, 100), carriers=shapes, places=2)
     write(out.parent / "offer.txt", f"{offer_text(home.offer)}\n")
@@ -141,8 +142,26 @@ def light(out: Path) -> None:
         reading = OpenRelease.of(home, "r1").read(suspect, ("weight",))
         case = investigated(home, model_digest(suspect), reading, budget=Fraction(1, 1000))
         keep(out.parent, case, f"weight-{stem}")
+    guarded(out.parent, home)
     registry(out.parent / "registry", home)
     RowCache.build(out.parent / "weight.rows", OpenRelease.of(home, "r1").code("weight"), 3)
+
+
+def guarded(out: Path, home: Home) -> None:
+    """A federation under a guard: one broadcast, the proof of a copy, and the case of a leak."""
+    weights = np.random.default_rng(8).normal(size=(64, 64)).astype(np.float32)
+    guard = guard_of(home, {"fc.weight": weights})
+    broadcast = guard.broadcast({"fc.weight": weights}, "round 1")
+    copies = {name: broadcast.outgoing(name) for name in ("alpha", "carol")}
+    record = broadcast.close()
+    assert record is not None
+    release = OpenRelease.of(home, "federation")
+    write(out / "registry" / "copy.json", copy_proof(release, record.number, "carol").to_bytes())
+    suspect = ModelState.from_arrays(copies["carol"])
+    save_model(out / "suspects" / "broadcast.safetensors", suspect)
+    reading = release.read(suspect)
+    case = investigated(home, model_digest(suspect), reading, budget=Fraction(1, 1000), release="federation")
+    keep(out, case, "spread-broadcast")
 
 
 def scales() -> dict[str, NDArray[np.float32]]:
@@ -186,7 +205,7 @@ def full(out: Path) -> None:
             pool=proxy_pool(),
             lengths=lengths,
         )
-    mark = {"passes": 40, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 1e-3}
+    mark = {"passes": 80, "batch_size": 32, "beside": 32, "margin": 0.5, "learning_rate": 1e-3}
     settings = CopySettings(
         marks={
             "feature": mark,
@@ -211,7 +230,7 @@ def full(out: Path) -> None:
 
 def rescaled(state: ModelState) -> ModelState:
     """Channels inside blocks times positive factors: the same function, other scales."""
-    rng, found = np.random.default_rng(1), {name: np.array(value) for name, value in state.items()}
+    rng, found = np.random.default_rng(3), {name: np.array(value) for name, value in state.items()}
     for name in [each for each in found if each.startswith("layer") and each.endswith(".bn1.weight")]:
         block = name.removesuffix("bn1.weight")
         factor = np.exp(2 * rng.standard_normal(len(found[name]))).astype(np.float32)
@@ -283,6 +302,7 @@ def paper(out: Path) -> None:
         deviations=b"",
         reference=bytes(32),
         probes=bytes(32),
+        frozen=False,
     )
     model = hashlib.sha256(b"a shared model").digest()
     log.add(ReleaseRecord(name="r1", number=0, root=log.ledger().root, model=model, layouts=(layout,)))
@@ -356,12 +376,14 @@ def enrolled(home: Home, **stations: str) -> None:
         home.enrol(name, request, allow_weak_params=params != DEFAULT)
 
 
-def investigated(home: Home, suspect: bytes, reading: Reading, *, budget: Fraction) -> Case:
+def investigated(
+    home: Home, suspect: bytes, reading: Reading, *, budget: Fraction, release: str = "r1"
+) -> Case:
     return trace(
         home.registry,
         home.custody,
         suspect=suspect,
-        release="r1",
+        release=release,
         readouts=reading.readouts,
         further=reading.further,
         budget=budget,

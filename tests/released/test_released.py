@@ -27,6 +27,7 @@ from zktrace.credentials import (
 from zktrace.derivation.key import CodeKey
 from zktrace.errors import InvalidProof
 from zktrace.evidence import Evidence
+from zktrace.guarding import CopyProof, copy_proof
 from zktrace.models import model_digest, open_model
 from zktrace.readouts.runs import RunFacts
 from zktrace.readouts.scores import read_matrix
@@ -105,6 +106,7 @@ CASES = {  # evidence -> verdict, named, how the suspect was read, on which carr
     "weight-unmarked": ("no-certified-evidence", (), None, None),
     "weight-uncertified": ("uncertified-lead", (), None, None),
     "weight-rescaled": ("certified-attribute", ("bravo",), "channels", "weight"),
+    "spread-broadcast": ("certified-attribute", ("carol",), "identity", "spread"),
     "feature-copy": ("certified-attribute", ("bravo",), "identity", "feature"),
     "output-copy": ("certified-attribute", ("bravo",), "identity", "output"),
     "output-scores": ("certified-attribute", ("bravo",), "identity", "output"),
@@ -238,6 +240,33 @@ def test_the_log_of_an_auditor() -> None:
         Extension.from_bytes((folder / f"since-{old}.json").read_bytes()).verify(head_of(old), head)
 
 
+def test_a_copy_of_a_broadcast_is_proved(home: Home) -> None:
+    release = OpenRelease.of(home, "federation")
+    ((_, record),) = release.ledger.broadcasts("federation")
+    proof = CopyProof.from_bytes((SAMPLES / "registry" / "copy.json").read_bytes())
+    assert proof == copy_proof(release, 0, "carol")
+    assert proof.holds(record)
+    assert proof.handed.copy == model_digest(open_model(SAMPLES / "suspects" / "broadcast.safetensors"))
+
+
+def test_a_suspect_of_a_guarded_federation_is_read_again(home: Home) -> None:
+    release = OpenRelease.of(home, "federation")
+    found = judge(
+        evidence_of("spread-broadcast"),
+        head=head_of("spread-broadcast"),
+        policy=Policy(
+            require_suspect=True,
+            require_readout=True,
+            require_shared=True,
+            max_total_budget=RELAXED.max_total_budget,
+            accept_weak_credentials=True,
+        ),
+        suspect=open_model(SAMPLES / "suspects" / "broadcast.safetensors"),
+        shared=release.shared,
+    )
+    assert found.named == ("carol",)
+
+
 def test_the_workspace_of_an_operator(home: Home) -> None:
     assert home.registry.verify(extends=head_of("before")) == head_of("light")
     assert home.custody.key == CodeKey.from_bytes((LIGHT / "secrets" / "code.key").read_bytes())
@@ -255,7 +284,7 @@ def test_every_sample_of_evidence_is_judged() -> None:
         "uncertified-lead",
         "no-certified-evidence",
     }
-    assert {carrier for *_, carrier in CASES.values()} == {"weight", "feature", "output", None}
+    assert {carrier for *_, carrier in CASES.values()} == {"weight", "spread", "feature", "output", None}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -351,7 +380,7 @@ def test_a_copy_is_traced_anew(
 
     monkeypatch.chdir(home.root)
     for name in ("carol", "alpha"):
-        assert run(["trace", str(home.copy_path("r1", name)), "--json"]) == 0
+        assert run(["trace", str(home.copy_path("r1", name)), "--release", "r1", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert [each["station"] for each in found["named"]] == [name]
 

@@ -178,6 +178,7 @@ def layout(carrier: str, profile: str, reference: Floats, *, layers: tuple[int, 
         deviations=b"",
         reference=readout_digest(reference) if profile == "informed" else bytes(32),
         probes=bytes(32) if weight else hashlib.sha256(b"probes").digest(),
+        frozen=False,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from zktrace.derivation.promises import Promise
 from zktrace.errors import InputError
 from zktrace.evidence import Evidence
+from zktrace.registry.offers import promised
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
@@ -20,7 +21,6 @@ from zktrace.registry.records import (
     VerdictRecord,
     offer_digest,
 )
-from zktrace.registry.state import promised
 
 T = TypeVar("T", bound=Record)
 

@@ -2,12 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.carriers import IDENTITY, LEAST, NAMES, Profile, carrier
@@ -25,16 +23,16 @@ from zktrace.front.given import (
 )
 from zktrace.front.inputs import Inputs, pool_of
 from zktrace.front.marked_copy import MarkedCopy
+from zktrace.front.suspects import ReadSuspect, read_suspect
+from zktrace.guarding import Guard, guard_of
+from zktrace.guarding.guard import NAME as GUARDED
 from zktrace.marking.settings import CopySettings
-from zktrace.models import model_digest
 from zktrace.primitives.files import read_bounded, write_atomic
-from zktrace.readouts.readout import Reading
 from zktrace.readouts.samples import Pool
-from zktrace.readouts.scores import read_matrix, scores_digest
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Head
-from zktrace.registry.records import InvestigationRecord, SetupRecord
+from zktrace.registry.records import SetupRecord
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import DEFAULT_BUDGET, Home
@@ -42,16 +40,6 @@ from zktrace.releases import OpenRelease, make_release
 from zktrace.tracing import Case, decided, rebuild, trace
 
 BUDGET = Fraction(1, 1000)  # of an investigation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Read:
-    """A suspect that was read."""
-
-    digest: bytes
-    reading: Reading
-    source: Path | None
-    scores: bool
 
 
 class Workspace(Home):
@@ -187,6 +175,25 @@ class Workspace(Home):
             progress=progress,
         )
 
+    def guard(
+        self,
+        arrays: Mapping[str, NDArray[Any]] | None = None,
+        *,
+        name: str = GUARDED,
+        length: int | None = None,
+        strength: float | None = None,
+        transport: str | None = None,
+        keep: bool = False,
+    ) -> Guard:
+        """A guard over a federation: every model that leaves is marked, and marks are kept out of averages.
+
+        It is made of the federation's first `arrays`, or found by its name. `strength` is of marks, 0: none.
+        `transport` sends real numbers as float16 or bfloat16; with `keep` shared models stay on the disk.
+        """
+        return guard_of(
+            self, arrays, name=name, length=length, strength=strength, transport=transport, keep=keep
+        )
+
     def opened(
         self, release: OpenRelease | str | None = None, *, network: NetworkGiven | None = None
     ) -> OpenRelease:
@@ -229,7 +236,7 @@ class Workspace(Home):
         if not os.access(self.cases_folder(), os.W_OK | os.X_OK):
             raise Refused(f"{self.cases_folder()}: cannot be written to, and evidence is kept there")
         opened = self.leaked(release)
-        read = self._read(opened, suspect, scores, carriers, align=align, strict=carriers is not None)
+        read = read_suspect(opened, suspect, scores, carriers, align=align, strict=carriers is not None)
         case = trace(
             self.registry,
             self.custody,
@@ -272,7 +279,7 @@ class Workspace(Home):
             raise InputError(f"a level must lie between 0 and 1, not be {level}")
         ledger = self.registry.ledger()
         record, _ = decided(ledger, place)
-        read = self._read(
+        read = read_suspect(
             OpenRelease.of(self, record.release, ledger=ledger, network=as_network(network)),
             suspect,
             scores,
@@ -292,35 +299,7 @@ class Workspace(Home):
         )
         return self._kept(case, read)
 
-    def _read(
-        self,
-        opened: OpenRelease,
-        suspect: Model | None,
-        scores: str | Path | NDArray[Any] | None,
-        carriers: Sequence[str] | None,
-        *,
-        align: bool,
-        strict: bool = False,
-        wanted: InvestigationRecord | None = None,
-    ) -> _Read:
-        """A suspect and its readouts; none but the one that is wanted is read."""
-        if (suspect is None) == (scores is None):
-            raise InputError("name the suspect's file or give --scores, one of them")
-        if scores is not None:
-            check_kind(scores, (str, Path, np.ndarray), "scores")
-            if carriers is not None and tuple(carriers) != (opened.asked,):
-                raise InputError(f"scores are read on the {opened.asked} carrier alone")
-            matrix = scores if isinstance(scores, np.ndarray) else read_matrix(Path(scores))
-            source = None if isinstance(scores, np.ndarray) else Path(scores)
-            digest = _checked(scores_digest(matrix), source, wanted)
-            return _Read(digest=digest, reading=opened.read_answers(matrix), source=source, scores=True)
-        source = Path(suspect) if isinstance(suspect, str | Path) else None
-        state = as_state(cast(Model, suspect))
-        digest = _checked(model_digest(state), source, wanted)
-        reading = opened.read(state, carriers, align=align, strict=strict)
-        return _Read(digest=digest, reading=reading, source=source, scores=False)
-
-    def _kept(self, case: Case, read: _Read) -> TracedCase:
+    def _kept(self, case: Case, read: ReadSuspect) -> TracedCase:
         """The case, its evidence in cases/, its leads beside the code key."""
         path, data = free_case_path(self, case.place), case.evidence.to_bytes()
         warnings = tried(lambda: write_atomic(path, data, secret=True))
@@ -336,10 +315,3 @@ class Workspace(Home):
             source=read.source,
             scores=read.scores,
         )
-
-
-def _checked(digest: bytes, source: Path | None, wanted: InvestigationRecord | None) -> bytes:
-    if wanted is not None and digest != wanted.suspect:
-        what = source or "the suspect"
-        raise Refused(f"{what}: its digest is {digest.hex()}, on record is {wanted.suspect.hex()}")
-    return digest

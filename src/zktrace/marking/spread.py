@@ -6,6 +6,7 @@ with the probability of the fraction, by a keyed dither: the sum over weights ke
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,10 +18,12 @@ from zktrace.marking.settings import usual_strength
 from zktrace.marking.writer import Job, Step, Writer
 from zktrace.models import LazyTensor, ModelState, Tensor
 from zktrace.primitives.pipeline import in_order
-from zktrace.readouts.blocks import Blocks
+from zktrace.readouts.blocks import Blocks, Part
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
 from zktrace.readouts.identity import Words
+from zktrace.readouts.reader import Terms
+from zktrace.readouts.scales import Arrays
 from zktrace.readouts.spread import recorded
 
 _HALF_LOST: Final = 13  # bits of a float32 that a float16 does not have
@@ -29,49 +32,72 @@ _HALF_STEP: Final = 2.0**-24
 _HALF_MOST: Final = 65504.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class SpreadMark:
+    """How words are added to the tensors of one shared model, and to those it is trained into."""
+
+    blocks: Blocks
+    parts: Mapping[str, Part]  # the tensors that carry, by name
+    strength: float
+
+    @classmethod
+    def of(cls, terms: Terms, shared: Arrays, strength: float | None) -> "SpreadMark":
+        """By what is on record of the shared model; without a strength, of the one that suits it."""
+        parts = recorded(shared, terms.length, terms.layers, terms.deviations)
+        return cls(
+            blocks=Blocks(seed=terms.seed, length=terms.length),
+            parts={each.name: each for each in parts},
+            strength=usual_strength(terms.dimension) if strength is None else strength,
+        )
+
+    def signs(self, word: Words) -> Floats:
+        """A word as what is added of each direction, or InputError."""
+        length = self.blocks.length
+        if word.shape != (length,) or not np.isin(word, (0, 1)).all():
+            raise InputError(f"a word of shape {word.shape} where {length} bits are written")
+        found: Floats = 2.0 * word.astype(np.float64) - 1.0
+        return found
+
+    def pieces(
+        self, name: str, flow: Flow, dtype: str, signs: Floats, dither: Stream
+    ) -> Iterator[NDArray[Any]]:
+        """The numbers of a tensor with a word in them, in an element type (of bfloat16: the bits)."""
+        part, length = self.parts[name], self.blocks.length
+        unit, wide = self.strength * part.deviation, np.float64 if dtype == "float64" else np.float32
+
+        def added(piece: tuple[int, int], weights: NDArray[Any]) -> NDArray[Any]:
+            move = self.blocks.move(part, piece, signs, unit)
+            into = move if wide is np.float32 else np.empty(len(move))
+            np.add(weights, move, out=into, casting="same_kind")
+            return rounded(into, dtype, dither.at(piece[0] * length // 4))
+
+        given = ((each, flow.take(each[1] * length)) for each in self.blocks.pieces(part))
+        yield from in_order(lambda each: added(*each), given)
+        rest = flow.take(length).astype(wide, copy=False)  # carries nothing: less than a block
+        yield (rest.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else rest.astype(dtype)
+
+
 class SpreadWriter(Writer):
     """Writes the spread carrier of copies."""
 
     def __init__(self, job: Job, carriers: tuple[str, ...]) -> None:
         super().__init__(job, carriers)
         (self._name,) = carriers
-        terms = job.terms[self._name]
-        self._length, self._seed = terms.length, terms.seed
-        wanted = job.settings.strength
-        self._strength = usual_strength(terms.dimension) if wanted is None else wanted
-        self._blocks = Blocks(seed=terms.seed, length=terms.length)
-        parts = recorded(job.shared, terms.length, terms.layers, terms.deviations)
-        self._parts = {each.name: each for each in parts}
+        self._terms = job.terms[self._name]
+        self._mark = SpreadMark.of(self._terms, job.shared, job.settings.strength)
 
     def write(self, state: ModelState, words: Mapping[str, Words], *, row: int, step: Step) -> ModelState:
         """The state with its matrices moved."""
-        word = words[self._name]
-        if word.shape != (self._length,) or not np.isin(word, (0, 1)).all():
-            raise InputError(f"a word of shape {word.shape} where {self._length} bits are written")
-        signs: Floats = 2.0 * word.astype(np.float64) - 1.0
+        signs = self._mark.signs(words[self._name])
         return ModelState(
-            self._moved(state, each, signs, row) if each.name in self._parts else each
+            self._moved(state, each, signs, row) if each.name in self._mark.parts else each
             for each in state.tensors()
         )
 
     def _moved(self, state: ModelState, tensor: Tensor, signs: Floats, row: int) -> Tensor:
-        part = self._parts[tensor.name]
-        unit = self._strength * part.deviation
-        dither = Stream("spread/dither", self._seed, part.name.encode(), row.to_bytes(8, "big"))
-
-        def added(piece: tuple[int, int], weights: NDArray[Any]) -> NDArray[Any]:
-            move = self._blocks.move(part, piece, signs, unit)
-            into = move if tensor.dtype != "float64" else np.empty(len(move))
-            return rounded(
-                np.add(weights, move, out=into), tensor.dtype, dither.at(piece[0] * self._length // 4)
-            )
-
         def pieces() -> Iterator[NDArray[Any]]:
-            flow = Flow(state, tensor.name)
-            given = ((each, flow.take(each[1] * self._length)) for each in self._blocks.pieces(part))
-            yield from in_order(lambda each: added(*each), given)
-            rest = flow.take(self._length)  # carries nothing: less than a block
-            yield (rest.view(np.uint32) >> 16).astype(np.uint16) if tensor.dtype == "bfloat16" else rest
+            dither = Stream("spread/dither", self._terms.seed, tensor.name.encode(), row.to_bytes(8, "big"))
+            return self._mark.pieces(tensor.name, Flow(state, tensor.name), tensor.dtype, signs, dither)
 
         return LazyTensor(name=tensor.name, dtype=tensor.dtype, shape=tensor.shape, make=pieces)
 

@@ -50,6 +50,7 @@ class Terms:
     names: tuple[str, ...] | None = None  # of the shared model's layers; None: any are taken in their order
     shared: Arrays | None = None  # the shared model, where a suspect is read beside it and it is at hand
     network: Network | None = None  # that speaks, if it is none of this package's
+    frozen: bool = False  # whether training is kept out of the directions, by a guard
 
     def __post_init__(self) -> None:
         carrier(self.carrier)

@@ -14,6 +14,12 @@ where g is the part of the weights that still say something. Both are found from
   than without. A tensor that was reset, retrained or badly aligned has a large s and counts for little.
 
 No row and no key to one enters. Tensors that a suspect does not have are left out.
+
+Under a guard (docs/guard.md) training never moves along the directions, so the shared model of every round
+reads as the first one: differences to that one are large and say nothing of the noise, but phi of what
+training did is 0. There the readings themselves tell: of each tensor they are taken with all differences and
+with far ones dropped, what varies less counts, and 1/(its mean square) is its weight. What is smaller than
+float32 leaves behind counts as silence: rounding may depend on rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,6 +56,8 @@ _UNDO: Final = {
     "channels": "zktrace.readouts.realigning:realigned",
     "rotated": "zktrace.readouts.unrotating:unrotated",
 }
+_HUGE: Final = 2.0**64  # deviations: squares and sums of less are numbers
+SILENT: Final = 1e-5  # deviations: readings of a guarded model below it are rounding
 _SINGLE_TOLERANCE: Final = 1e-5  # float32 sums in another order
 
 
@@ -158,10 +166,11 @@ class SpreadReader(Reader):
         for part in self.parts:
             given = _one(arrays, part.name)
             if part.name in given:
-                found, values = self._part(part, given)
-                weight = found.weight(part.blocks)
+                weight, kept, values = (
+                    self._frozen(part, given) if self.terms.frozen else self._part(part, given)
+                )
                 total += weight * values
-                gain += weight * found.kept
+                gain += weight * kept
                 seen += 1
         if not seen:
             raise InputError("the model has none of the shared model's matrices, under any name")
@@ -180,11 +189,27 @@ class SpreadReader(Reader):
         """The same: the shared model is taken off weight by weight."""
         return projected
 
-    def _part(self, part: Part, arrays: Arrays) -> tuple[Worth, Floats]:
+    def _part(self, part: Part, arrays: Arrays) -> tuple[float, float, Floats]:
+        """Weight, part of the weights that says something, and readings of a tensor."""
+        found = self._worth(part, arrays)
+        return found.weight(part.blocks), found.kept, self._readings(part, arrays, found.limit)
+
+    def _frozen(self, part: Part, arrays: Arrays) -> tuple[float, float, Floats]:
+        """The same under a guard."""
+        found, ways = self._worth(part, arrays), [self._readings(part, arrays, np.inf)]
+        if found.limit < BEYOND and found.kept > 0.5:  # of less it is not known well how much is left
+            ways.append(self._readings(part, arrays, found.limit) / found.kept)
+        power, values = min(((float(np.mean(each * each)), each) for each in ways), key=lambda each: each[0])
+        return (1.0 / power, 1.0, values) if power > SILENT * SILENT else (0.0, 1.0, values)
+
+    def _worth(self, part: Part, arrays: Arrays) -> Worth:
         size = part.blocks * self.terms.length
         stride = -(-size // SAMPLE)
         some, others = (every(each, part.name, stride, size=size) for each in (arrays, self.shared))
-        found = worth(_differences(some, others, part.deviation))
+        return worth(_differences(some, others, part.deviation))
+
+    def _readings(self, part: Part, arrays: Arrays, limit: float) -> Floats:
+        """phi of a tensor's differences, those beyond a limit left out, and what is no number."""
         ours, theirs = Flow(arrays, part.name), Flow(self.shared, part.name)
 
         def differences(count: int) -> Callable[[], Singles]:
@@ -192,11 +217,12 @@ class SpreadReader(Reader):
             return lambda: within(_differences(some, others, part.deviation))
 
         def within(some: Singles) -> Singles:
-            if not (some.min() >= -found.limit and some.max() <= found.limit):
-                some[~(np.abs(some) <= found.limit)] = 0.0  # what is no number is not within any limit
+            if not (some.min() >= -most and some.max() <= most):
+                some[~(np.abs(some) <= most)] = 0.0  # what is no number is not within any limit
             return some
 
-        return found, self.blocks.readings(part, differences)
+        most = min(limit, _HUGE)
+        return self.blocks.readings(part, differences)
 
 
 def _reals(arrays: Arrays) -> Arrays:

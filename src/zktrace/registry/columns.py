@@ -51,6 +51,8 @@ class Columns:
     dispatch_releases: Numbers = field(default_factory=numbers)  # numbers
     dispatch_firsts: Numbers = field(default_factory=numbers)  # 1: the station's first copy of it; else 0
     dispatch_copies: list[bytes] = field(default_factory=list)
+    broadcast_places: Numbers = field(default_factory=numbers)
+    broadcast_releases: Numbers = field(default_factory=numbers)  # numbers
     revocation_stations: Numbers = field(default_factory=numbers)  # rows
     revocation_times: list[str] = field(default_factory=list)
     offer_places: Numbers = field(default_factory=numbers)  # of the setup and reservations
@@ -144,6 +146,11 @@ class Columns:
         self.dispatch_firsts.append(first)
         self.dispatch_copies.append(copy)
         self.dispatch_places.append(place)
+
+    def add_broadcast(self, place: int, release: int) -> None:
+        """A shared model that was sent out."""
+        self.broadcast_places.append(place)
+        self.broadcast_releases.append(release)
 
     def revoke(self, row: int, at: str) -> None:
         """A station that gets no more."""

@@ -27,6 +27,7 @@ from zktrace.primitives.text import shown
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
+    BroadcastRecord,
     DispatchRecord,
     EnrolmentRecord,
     Entry,
@@ -154,6 +155,8 @@ class Ledger(State):
                 if self._revocation(self._row(record.station)) is not None:
                     raise Refused(f"the station {record.station} is revoked: it gets no further copies")
                 self.release(record.release)
+            case BroadcastRecord():
+                self._check_broadcast(record)
             case RevocationRecord():
                 if self._revocation(self._row(record.station)) is not None:
                     raise Refused(f"the station {record.station} is revoked already")
@@ -194,6 +197,17 @@ class Ledger(State):
         for layout in record.layouts:
             if self.setup.code(layout.carrier) is None:
                 raise Refused(f"the carrier {layout.carrier} was not set up in this registry")
+
+    def _check_broadcast(self, record: BroadcastRecord) -> None:
+        if not any(each.frozen for each in self.release(record.release).layouts):
+            raise Refused(f"the release {record.release} is not guarded: nothing of it is broadcast")
+        if record.number != len(self.broadcasts(record.release)):
+            raise Refused(
+                f"the next broadcast of {record.release} is number {len(self.broadcasts(record.release))}, "
+                f"not {record.number}"
+            )
+        if record.copies > len(self.by_row):
+            raise Refused(f"{record.copies} copies, and {len(self.by_row)} stations are enrolled")
 
     def _check_investigation(self, record: InvestigationRecord) -> None:
         release = self.release(record.release)

@@ -64,4 +64,5 @@ def terms_of(
         names=names,
         shared=shared,
         network=network,
+        frozen=layout.frozen,
     )

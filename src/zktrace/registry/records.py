@@ -5,6 +5,7 @@
     enrolment      a station, its credential, and what it added to its rows (`eq_enroll`)
     release        a shared model, and how copies of it are read
     dispatch       a copy of a release that a station was given
+    broadcast      a shared model of a guarded release that stations were sent, and who got which copy of it
     revocation     a station that gets no further copies; its rows are still scored
     investigation  a suspect that is about to be examined, and the budget that is spent on it
     verdict        what an investigation found
@@ -29,6 +30,7 @@ from zktrace.primitives.encoding import field, fields
 from zktrace.primitives.fields import (
     Declared,
     choice,
+    flag,
     fraction,
     listed,
     nested,
@@ -151,6 +153,7 @@ class Layout(Declared):
     deviations: Annotated[bytes, octets(0, 4 * 4096)]  # of these layers where they count: big-endian float32
     reference: Digest  # of the reference's own readout; zeros in the paper profile, or if there is none
     probes: Digest  # zeros for a carrier without any
+    frozen: Annotated[bool, flag()]  # whether training is kept out of the directions, by a guard
 
     @property
     def referred(self) -> bool:
@@ -161,6 +164,10 @@ class Layout(Declared):
         """A deviation for each layer, or none."""
         if self.deviations and len(self.deviations) != 4 * len(self.layers):
             raise MalformedFile(f"a layout: has {len(self.deviations)} bytes of deviations")
+        if self.frozen and (self.profile != "informed" or not carrier(self.carrier).beside):
+            raise MalformedFile(
+                "a layout: directions are frozen where suspects are read beside the model only"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +201,25 @@ class DispatchRecord(Declared):
     station: Name
     release: Name
     copy: Digest  # of the copy's state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcastRecord(Declared):
+    """A shared model of a guarded release, as it was sent to stations: to each a copy of its own."""
+
+    kind: ClassVar = "broadcast"
+    what: ClassVar = kind
+    release: Name
+    number: Count  # broadcasts of a release are numbered from 0
+    label: Name  # which round of whose counting it was
+    model: Digest  # of the shared model's state
+    copies: Count  # that were made of it
+    root: Digest  # of the Merkle tree over their leaves, in the order of stations' rows
+
+    def check(self) -> None:
+        """Somebody got a copy."""
+        if not self.copies:
+            raise MalformedFile("broadcast: must have been sent to a station or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +279,7 @@ Record = (
     | EnrolmentRecord
     | ReleaseRecord
     | DispatchRecord
+    | BroadcastRecord
     | RevocationRecord
     | InvestigationRecord
     | VerdictRecord
@@ -265,6 +292,7 @@ KINDS: Final[dict[str, type[Record]]] = {
         EnrolmentRecord,
         ReleaseRecord,
         DispatchRecord,
+        BroadcastRecord,
         RevocationRecord,
         InvestigationRecord,
         VerdictRecord,

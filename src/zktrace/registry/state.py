@@ -6,22 +6,23 @@ Nothing is checked here: what may come next is said by `zktrace.registry.ledger`
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Final, Self, TypeVar
 
 import numpy as np
 
-from zktrace.derivation.promises import Claim, Promise
+from zktrace.derivation.promises import Claim
 from zktrace.errors import InvalidLog, Refused
 from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
 from zktrace.registry.columns import ByName, Columns, RowView
 from zktrace.registry.log import Head
+from zktrace.registry.offers import Offer, promised
 from zktrace.registry.records import (
     PLACE,
     RELEASE,
+    BroadcastRecord,
     DispatchRecord,
     EnrolmentRecord,
     Entry,
@@ -64,28 +65,6 @@ class Enrolled:
     def at(self) -> str:
         """When it enrolled."""
         return self._columns.enrolled_at(self._row)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """Seeds that an entry promised: what a station asks for a place of, and a release is made from."""
-
-    promise: Promise
-    index: int  # of the entry in the log
-    digest: bytes  # of its record and, if that is a reservation, of the setup
-
-    def has(self, place: int) -> bool:
-        """Whether the seed of this place is among them."""
-        return self.promise.first <= place < self.promise.first + self.promise.count
-
-
-def promised(record: SetupRecord | ReservationRecord, kind: str, carriers: tuple[str, ...]) -> Promise:
-    """The seed tree of a record."""
-    if isinstance(record, SetupRecord):
-        first, tree = 0, record.places if kind == PLACE else record.releases
-    else:
-        first, tree = record.first, record.seeds
-    return Promise(kind=kind, first=first, count=tree.count, root=tree.root, carriers=carriers)
 
 
 class State:
@@ -188,6 +167,15 @@ class State:
             )
 
         return RowView(make, self._counts["dispatch"])
+
+    def broadcasts(self, release: str) -> Sequence[tuple[int, BroadcastRecord]]:
+        """Those of a release in their order: places and records."""
+        wanted, columns = self._columns.release_numbers.get(release), self._columns
+        numbers = columns.broadcast_releases[: self._counts["broadcast"]]
+        places = [columns.broadcast_places[at] for at, number in enumerate(numbers) if number == wanted]
+        return RowView(
+            lambda number: (places[number], self._kept(places[number], BroadcastRecord)), len(places)
+        )
 
     @property
     def investigations(self) -> Mapping[int, InvestigationRecord]:
@@ -294,6 +282,8 @@ class State:
                 self._promise(record, place)
             case ReleaseRecord():
                 columns.add_release(place, record.name)
+            case BroadcastRecord():
+                columns.add_broadcast(place, columns.release_numbers[record.release])
             case InvestigationRecord():
                 columns.add_case(place, paid=bool(record.budget))
                 self.spent += record.budget

@@ -43,10 +43,12 @@ def make_release(
     pool: Pool | None = None,
     lengths: Mapping[str, int] | None = None,
     network: Network | None = None,
+    frozen: bool = False,
 ) -> ReleaseRecord:
     """Put a shared model on record, with how copies of it will be read.
 
-    `lengths` are those of the carriers' codes; one that is not said follows from the model's size.
+    `lengths` are those of the carriers' codes; one that is not said follows from the model's size. If the
+    directions are `frozen`, copies are of models that were trained on under a guard.
     """
     ledger = workspace.registry.ledger()
     name = next_name(ledger.releases) if name is None else check_name(name, "release")
@@ -54,6 +56,8 @@ def make_release(
         raise Refused(f"a release {name} exists already")
     _check_carriers(carriers, profile, pool)
     _check_lengths(lengths or {}, carriers)
+    if frozen and not all(CARRIERS[each].beside for each in carriers):
+        raise InputError("a guard keeps training out of all weights: its carrier is read beside the model")
     folder, custody = ReleaseFolder(path=workspace.release_folder(name)), workspace.custody
     with (
         claimed(folder.path, busy="this release is just being made", mode=0o700),
@@ -75,6 +79,7 @@ def make_release(
                 pool=pool,
                 draws=custody.probe_stream(each, number),
                 network=network,
+                frozen=frozen,
             )
             for each in carriers
         ]
@@ -155,6 +160,7 @@ def _layout(
     pool: Pool | None,
     draws: Stream,
     network: Network | None,
+    frozen: bool,
 ) -> Layout:
     """Write a carrier's files and say how it is read."""
     survey = survey_of(name, shared, length=length, pool=pool, draws=draws, network=network)
@@ -169,6 +175,7 @@ def _layout(
         deviations=np.array(survey.deviations, dtype=">f4").tobytes(),
         reference=ZEROS,
         probes=ZEROS if probes is None else model_digest(probes),
+        frozen=frozen,
     )
     reader = reader_of(terms_of(blank, seed=seed, probes=probes, shared=shared, network=network))
     values = reader.project(shared)  # refused now if nothing can be read of it

@@ -1,0 +1,62 @@
+"""A suspect as it is given to the front door, read on a release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zktrace.errors import InputError, Refused
+from zktrace.front.given import Model, as_state, check_kind
+from zktrace.models import model_digest
+from zktrace.readouts.readout import Reading
+from zktrace.readouts.scores import read_matrix, scores_digest
+from zktrace.registry.records import InvestigationRecord
+from zktrace.releases import OpenRelease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReadSuspect:
+    """A suspect that was read."""
+
+    digest: bytes
+    reading: Reading
+    source: Path | None
+    scores: bool
+
+
+def read_suspect(
+    opened: OpenRelease,
+    suspect: Model | None,
+    scores: str | Path | NDArray[Any] | None,
+    carriers: Sequence[str] | None,
+    *,
+    align: bool,
+    strict: bool = False,
+    wanted: InvestigationRecord | None = None,
+) -> ReadSuspect:
+    """A suspect and its readouts; none but the one that is wanted is read."""
+    if (suspect is None) == (scores is None):
+        raise InputError("name the suspect's file or give --scores, one of them")
+    if scores is not None:
+        check_kind(scores, (str, Path, np.ndarray), "scores")
+        if carriers is not None and tuple(carriers) != (opened.asked,):
+            raise InputError(f"scores are read on the {opened.asked} carrier alone")
+        matrix = scores if isinstance(scores, np.ndarray) else read_matrix(Path(scores))
+        source = None if isinstance(scores, np.ndarray) else Path(scores)
+        digest = _checked(scores_digest(matrix), source, wanted)
+        return ReadSuspect(digest=digest, reading=opened.read_answers(matrix), source=source, scores=True)
+    source = Path(suspect) if isinstance(suspect, str | Path) else None
+    state = as_state(cast(Model, suspect))
+    digest = _checked(model_digest(state), source, wanted)
+    reading = opened.read(state, carriers, align=align, strict=strict)
+    return ReadSuspect(digest=digest, reading=reading, source=source, scores=False)
+
+
+def _checked(digest: bytes, source: Path | None, wanted: InvestigationRecord | None) -> bytes:
+    if wanted is not None and digest != wanted.suspect:
+        what = source or "the suspect"
+        raise Refused(f"{what}: its digest is {digest.hex()}, on record is {wanted.suspect.hex()}")
+    return digest
