@@ -116,7 +116,7 @@ def test_no_strength_is_the_identity_bit_for_bit(home: zktrace.Workspace) -> Non
     guard = home.guard(first(), strength=0.0)
     given = trained(first(), np.random.default_rng(3))
     for found in (guard.outgoing("station-1", given), guard.incoming(given)):
-        assert set(found) == set(given)
+        assert list(found) == list(given)
         assert all(np.array_equal(found[name], given[name]) for name in given)
         assert all(found[name].dtype == given[name].dtype for name in given)
 
@@ -242,7 +242,7 @@ def test_broadcasts_are_on_record_and_copies_are_proved(home: zktrace.Workspace)
     near = trained(sent[1][1]["station-0"], np.random.default_rng(9), rate=0.05, decay=1.0)
     best, *others = fitting(opened, ModelState.from_arrays(near))
     assert best.number == 1
-    assert best.distance == pytest.approx(np.hypot(0.05, guard.strength), abs=0.005)
+    assert best.distance == pytest.approx(np.hypot(0.05, guard.strength), abs=0.01)
     assert all(each.distance > 5 * best.distance for each in others)
     (opened.folder.path / "broadcasts" / "000001.json").write_text("{}")
     with pytest.raises(Refused, match="not the list that is on record"):

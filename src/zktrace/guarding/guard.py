@@ -67,7 +67,7 @@ class Guard:
 
     def outgoing(self, station: str, arrays: NdArrays) -> Made:
         """A station's own copy of a shared model; Refused of one that is not enrolled, or revoked."""
-        return dict(self.copy(station, arrays).items())
+        return _in_order(self.copy(station, arrays), arrays)
 
     def copy(self, station: str, arrays: NdArrays, *, number: int = 0) -> ModelState:
         """The same as a model; `number` of the broadcast enters the dither of types of 16 bits."""
@@ -151,7 +151,7 @@ class Broadcast:
         """A station's own copy."""
         copy = self._guard.copy(station, self._arrays, number=self.number)
         self._digests[station] = model_digest(copy)
-        return dict(copy.items())
+        return _in_order(copy, self._arrays)
 
     def close(self) -> BroadcastRecord | None:
         """Put it on record; None if nobody was sent anything."""
@@ -209,6 +209,11 @@ def guard_of(
     if arrays is not None:
         check_alike(arrays, release.shared)
     return made
+
+
+def _in_order(state: ModelState, arrays: NdArrays) -> Made:
+    """In the order in which arrays came: many frameworks tell them by it."""
+    return {name: state[name] for name in arrays}
 
 
 def _tensor(name: str, array: NDArray[Any]) -> Tensor:
