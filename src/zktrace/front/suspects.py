@@ -1,7 +1,7 @@
 """A suspect as it is given to the front door, read on a release."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from zktrace.errors import InputError, Refused
 from zktrace.front.given import Model, as_state, check_kind
-from zktrace.models import model_digest
+from zktrace.guarding import fitting
+from zktrace.models import ModelState, model_digest
 from zktrace.readouts.readout import Reading
 from zktrace.readouts.scores import read_matrix, scores_digest
 from zktrace.registry.records import InvestigationRecord
@@ -52,7 +53,18 @@ def read_suspect(
     state = as_state(cast(Model, suspect))
     digest = _checked(model_digest(state), source, wanted)
     reading = opened.read(state, carriers, align=align, strict=strict)
+    if opened.guarded:
+        reading = replace(reading, remarks=(*reading.remarks, *_fit(opened, state)))
     return ReadSuspect(digest=digest, reading=reading, source=source, scores=False)
+
+
+def _fit(opened: OpenRelease, state: ModelState) -> tuple[tuple[str, str], ...]:
+    """Which broadcast of a guarded federation a suspect fits best, if that can be told: for people."""
+    found = fitting(opened, state)[:1]
+    return tuple(
+        ("spread", f"fits broadcast {each.number} ({each.label}) best, {each.distance:.2g} deviations away")
+        for each in found
+    )
 
 
 def _checked(digest: bytes, source: Path | None, wanted: InvestigationRecord | None) -> bytes:

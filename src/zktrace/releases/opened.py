@@ -101,6 +101,11 @@ class OpenRelease:
         return "paper" if self.record.layouts[0].profile == "paper" else "informed"
 
     @property
+    def guarded(self) -> bool:
+        """Whether it stands for a federation under a guard."""
+        return any(each.frozen for each in self.record.layouts)
+
+    @property
     def rule(self) -> Rule:
         """How its suspects are decided."""
         return RULE_OF[self.profile]

@@ -1,0 +1,1 @@
+"""An ordinary Flower app: a plain CNN on images of its own."""
