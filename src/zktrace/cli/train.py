@@ -34,6 +34,12 @@ def train(
     seed: Seed = 42,
     public: RosterKeys = None,
     workspace: RosterWorkspace = None,
+    guard: Annotated[
+        bool,
+        typer.Option(
+            "--guard", help="With --workspace: every broadcast carries its station's row (docs/guard.md)."
+        ),
+    ] = False,
     cifar10: Cifar10 = None,
     unmarked: Annotated[bool, typer.Option("--unmarked", help="Train the control: no marks.")] = False,
     workers: Annotated[
@@ -89,6 +95,8 @@ def train(
     )
     if engine is EngineName.LOCAL and (address or root_certificates or node_key or prepare):
         raise InputError("--address, --root-certificates, --node-key and --prepare need --engine flower")
+    if guard and (workspace is None or engine is not EngineName.LOCAL):
+        raise InputError("--guard needs --workspace, whose rows are handed out, and --engine local")
     if prepare is not None:
         _prepare(prepare, spec, node_key or [])
         facts = {"ok": True, "run_file": str(prepare), "spec": spec.digest()}
@@ -96,10 +104,11 @@ def train(
         return
     with training_progress(chosen) as progress:
         if engine is EngineName.LOCAL:
-            result = _locally(spec, out, workers, resume=resume, progress=progress)
+            place = workspace if guard else None
+            result = _locally(spec, out, workers, guarded=place, resume=resume, progress=progress)
         else:
-            place = _place(address, root_certificates, node_key or [])
-            result = _on_flower(spec, out, place, round_timeout, resume=resume, progress=progress)
+            superlink = _place(address, root_certificates, node_key or [])
+            result = _on_flower(spec, out, superlink, round_timeout, resume=resume, progress=progress)
     _write_keys(out / "stations", who)
     report = out / "report.html"
     write_training_report(out, report)
@@ -146,12 +155,21 @@ def _text(result: dict[str, Any], out: Path, report: Path) -> str:
 
 
 def _locally(
-    spec: "RunSpec", out: Path, workers: int | None, *, resume: bool, progress: "Progress"
+    spec: "RunSpec",
+    out: Path,
+    workers: int | None,
+    *,
+    guarded: Path | None,
+    resume: bool,
+    progress: "Progress",
 ) -> dict[str, Any]:
+    from zktrace.federation.guarded import guarded_handout
+    from zktrace.federation.handout import SAME_FOR_ALL
     from zktrace.federation.run import run
     from zktrace.federation.workers import worker_engine
 
-    with worker_engine(spec, workers=workers) as engine:
+    handout = SAME_FOR_ALL if guarded is None else guarded_handout(workspace_at(guarded), spec.names)
+    with worker_engine(spec, workers=workers, handout=handout) as engine:
         return run(spec, out, engine, resume=resume, progress=progress)
 
 

@@ -122,10 +122,11 @@ class Guard:
             for name, each in arrays.items()
         }
 
-    def broadcast(self, arrays: NdArrays, label: str) -> "Broadcast":
-        """A shared model that is about to be sent; `label` says which round it is, for people."""
+    def broadcast(self, arrays: NdArrays, label: str | None = None) -> "Broadcast":
+        """A shared model that is about to be sent; `label` says which round it is, for people: by default
+        they are counted."""
         check_alike(arrays, self._shared)
-        if not 0 < len(label) <= NAME_LIMIT:
+        if label is not None and not 0 < len(label) <= NAME_LIMIT:
             raise InputError(f"a label has 1..{NAME_LIMIT} characters")
         self.release = self.release.at(self.home.registry.ledger())
         return Broadcast(self, arrays, label)
@@ -142,9 +143,10 @@ class Guard:
 class Broadcast:
     """The copies of one shared model; on record when it is closed, which is before they leave."""
 
-    def __init__(self, guard: Guard, arrays: NdArrays, label: str) -> None:
-        self._guard, self._arrays, self._label = guard, arrays, label
+    def __init__(self, guard: Guard, arrays: NdArrays, label: str | None) -> None:
+        self._guard, self._arrays = guard, arrays
         self.number = len(guard.release.ledger.broadcasts(guard.release.name))
+        self._label = f"round {self.number + 1}" if label is None else label
         self._digests: dict[str, bytes] = {}
 
     def outgoing(self, station: str) -> Made:
