@@ -40,7 +40,7 @@ def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
     assert [each.case for each in story.outcomes if not each.ok] == []
     assert len(story.outcomes) >= 16
     pages = pages_of(story)
-    assert len(pages) == 6
+    assert len(pages) == 7
     for page in ("report.html", *pages):
         HTMLParser().feed((tmp_path / page).read_text())
     assert outcome_table(story.outcomes).count("\N{CHECK MARK}") == len(story.outcomes)

@@ -25,12 +25,15 @@ from zktrace.credentials import Component
 from zktrace.demo.courtroom import disputes, hearings
 from zktrace.demo.outcomes import Agreement, Losses, Outcome, Told, Traced
 from zktrace.errors import Refused
+from zktrace.federation.guarded import guarded_handout
+from zktrace.federation.handout import Handout
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import Progress, run
 from zktrace.federation.spec import RunSpec, build_model
 from zktrace.federation.workers import worker_engine
 from zktrace.front.workspace import Workspace
-from zktrace.learning.arrays import Arrays
+from zktrace.guarding.guard import NAME as GUARDED
+from zktrace.learning.arrays import Arrays, State
 from zktrace.learning.cost import copy_cost
 from zktrace.learning.presets import Preset, load_preset
 from zktrace.learning.states import state_of
@@ -52,6 +55,8 @@ EXPORT: Final = "registry.json"
 _MARKER: Final = "zktrace-demo.txt"  # stands in a folder that a demo may clear
 _FINETUNING: Final = 30  # episodes of the attacker
 _TRUNCATED: Final = 8  # bits
+_EARLY, _LISTENER = 2, 6  # the round whose broadcast leaks, and the station that it was sent to
+_RELEASE: Final = "r1"  # of the trained model; that of the guard stands for the rounds
 _ALLOWED: Final = 0.5  # points of accuracy that a copy may cost on average
 
 Watch = Callable[[Preset], AbstractContextManager[Progress]]
@@ -123,7 +128,10 @@ class Story:
 
     def _train(self) -> None:
         run_folder = self._folder / RUN
-        with self._watch(self._preset) as progress, worker_engine(self._spec) as engine:
+        with (
+            self._watch(self._preset) as progress,
+            worker_engine(self._spec, handout=self._handout()) as engine,
+        ):
             result = run(self._spec, run_folder, engine, progress=progress)
         marks = result["marks"]
         matrix = json.loads((run_folder / "agreement.json").read_bytes())["agreement"]
@@ -142,10 +150,22 @@ class Story:
             )
         )
 
+    def _handout(self) -> Handout:
+        """Every broadcast is the station's own; one station keeps those it gets."""
+        guard, self._broadcasts = guarded_handout(self._workspace, self._names), list[Arrays]()
+
+        def outgoing(station: int, state: State) -> State:
+            made = guard.outgoing(station, state)
+            if station == _LISTENER:
+                self._broadcasts.append(made)
+            return made
+
+        return replace(guard, outgoing=outgoing)
+
     def _dispatch(self) -> None:
         shared = self._folder / RUN / "model.safetensors"
         before = shared.read_bytes()
-        release = self._workspace.release(shared)
+        release = self._workspace.release(shared, name=_RELEASE)
         copies = self._workspace.dispatch_all(release=release)
         self._copies = [open_model(copy.path) for copy in copies]
         images, labels = self._spec.source.samples("test")
@@ -175,6 +195,12 @@ class Story:
     # ── leaks ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _leaks(self) -> Traced:
+        self._case(
+            f"the broadcast of round {_EARLY}, long before the model was done",
+            self._broadcasts[_EARLY - 1],
+            expected=(_LISTENER,),
+            release=GUARDED,
+        )
         first = self._case("one leaked copy", self._copies[3], expected=(3,))
         self._case("fine-tuned and quantised copy", self._disguised(7), expected=(7,))
         self._case(
@@ -231,14 +257,22 @@ class Story:
             pretrain(model, images, labels, self._preset.pretraining, np.random.default_rng(self._seed + 1))
         self._case("a model that was never dispatched", state_of(model), expected=())
 
-    def _case(self, title: str, suspect: Arrays, *, expected: Sequence[int], remark: str = "") -> Traced:
+    def _case(
+        self,
+        title: str,
+        suspect: Arrays,
+        *,
+        expected: Sequence[int],
+        remark: str = "",
+        release: str = _RELEASE,
+    ) -> Traced:
         """Trace a suspect as the operator would, from a file; hold the verdict against what is expected."""
         number = sum(isinstance(each.shown, Traced) for each in self._outcomes) + 1
         folder = self._folder / "cases"
         folder.mkdir(exist_ok=True)
         path = folder / f"suspect-{number}.safetensors"
         save_model(path, suspect)
-        found = self._workspace.trace(path, budget=BUDGET)
+        found = self._workspace.trace(path, budget=BUDGET, release=release)
         evidence = folder / f"case-{number}.zkt.json"
         write_atomic(evidence, found.evidence.to_bytes(), secret=True)
         wanted = sorted(self._names[i] for i in expected)
