@@ -145,6 +145,7 @@ RELEASE = {
             "dimension": 8,
             "layers": [8],
             "deviations": "",
+            "frozen": False,
             "reference": "00" * 32,
             "probes": "00" * 32,
         }

@@ -269,6 +269,7 @@ def test_averages_over_rounds_and_stations(home: zktrace.Workspace) -> None:
     assert set(home.trace(both, budget="1/1000").named) == {"station-0", "station-3"}
 
 
+@pytest.mark.slow
 def test_shared_models_of_fresh_keys_name_nobody(tmp_path: Path) -> None:
     """Where it would break first: everybody's row was in what came back. Twelve sets of keys, budget 1/5."""
     silent, noisy = 0, 0

@@ -98,7 +98,7 @@ def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     assert set(inspect.signature(FeatureReader).parameters) == {"terms", "reference"}
     taken = set(inspect.signature(Terms).parameters)
     given = {"carrier", "seed", "length", "profile", "dimension", "layers", "deviations", "probes", "names"}
-    assert taken == {*given, "shared", "network"}
+    assert taken == {*given, "shared", "network", "frozen"}
 
 
 def test_the_reading_is_the_formula() -> None:

@@ -125,7 +125,7 @@ def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     assert set(inspect.signature(OutputReader).parameters) == {"terms", "reference"}
     taken = set(inspect.signature(Terms).parameters)
     given = {"carrier", "seed", "length", "profile", "dimension", "layers", "deviations", "probes", "names"}
-    assert taken == {*given, "shared", "network"}
+    assert taken == {*given, "shared", "network", "frozen"}
 
 
 def test_scores_are_minus_squared_distances_to_the_models_own_prototypes() -> None:

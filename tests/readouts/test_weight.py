@@ -40,7 +40,7 @@ def test_a_reader_is_made_without_a_key_to_the_rows() -> None:
     taken = set(inspect.signature(Terms).parameters)
     assert taken == {
         *("carrier", "seed", "length", "profile", "dimension"),
-        *("layers", "deviations", "probes", "names", "shared", "network"),
+        *("layers", "deviations", "probes", "names", "shared", "network", "frozen"),
     }
 
 

@@ -57,7 +57,7 @@ COMMANDS: Final = {
         OPERATOR,
         "Revoke a station: it gets no further copies. Its row is kept and still traced.",
     ),
-    "guard": Command("guard:app", OPERATOR, "Mark every broadcast of anybody's federation (docs/guard.md)."),
+    "guard": Command("guard:app", OPERATOR, "Mark every broadcast of a federation (docs/guard.md)."),
     "train": Command(
         "train:train",
         OPERATOR,
