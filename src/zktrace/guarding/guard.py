@@ -132,8 +132,9 @@ class Guard:
         return Broadcast(self, arrays, label)
 
     def _row(self, station: str) -> int:
-        if station not in self.release.ledger.stations:
-            self.release = self.release.at(self.home.registry.ledger())
+        ledger = self.home.registry.ledger()
+        if ledger.size != self.release.ledger.size:  # somebody enrolled, or was revoked
+            self.release = self.release.at(ledger)
         found = self.release.ledger.station(station)
         if found.revoked is not None:
             raise Refused(f"the station {station} is revoked: it gets no further copies")
