@@ -40,6 +40,10 @@ def test_from_the_first_arrays_to_the_last_copies(here: Path, capsys: pytest.Cap
     assert "federation  guarded: 256 positions in 6144 weights of 1 tensors" in capsys.readouterr().out
     assert run(["guard", "copies", "last.safetensors", "--out", "copies"]) == 0
     assert "3 copies in copies, broadcast 0 (final)" in capsys.readouterr().out
+    kept = Path("copies/alpha.safetensors").read_bytes()
+    assert run(["guard", "copies", "first.safetensors", "--out", "copies"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert Path("copies/alpha.safetensors").read_bytes() == kept
     assert run(["trace", "copies/bravo.safetensors", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [each["station"] for each in found["named"]] == ["bravo"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zktrace
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.guarding import Guard, copy_proof, fitting, guard_of, handed_out
 from zktrace.guarding.subspace import LEFT
 from zktrace.models import ModelState, model_digest
@@ -236,6 +236,9 @@ def test_broadcasts_are_on_record_and_copies_are_proved(home: zktrace.Workspace)
             assert proof.holds(record)
             assert not proof.holds(sent[(number + 1) % 3][0])
             assert proof.handed.copy == model_digest(ModelState.from_arrays(copies[name]))
+    for wrong in (b"", b"[]", b"{}", b'{"handed":1}', bytes(1 << 15), proof.to_bytes() + b" "):
+        with pytest.raises(MalformedFile):
+            type(proof).from_bytes(wrong)
     with pytest.raises(Refused, match="was sent no copy"):
         copy_proof(opened, 0, "station-5")
     with pytest.raises(Refused, match="no broadcast"):

@@ -7,6 +7,7 @@ import typer
 
 from zktrace.cli.options import Json, SharedModel, StationName, WorkspaceFolder, workspace_at
 from zktrace.cli.output import emit
+from zktrace.errors import Refused
 
 app = typer.Typer(
     help="Mark every broadcast of a federation (docs/guard.md).", no_args_is_help=True, add_completion=False
@@ -67,15 +68,15 @@ def copies(
     place = workspace_at(workspace)
     guard = place.guard(name=name, strength=strength)
     shared = guard.incoming(open_model(model))
-    stations = recipients(place.registry.ledger(), None)
+    paths = {each: out / f"{each}.safetensors" for each in recipients(place.registry.ledger(), None)}
+    if taken := [each for each in paths.values() if each.exists()]:
+        raise Refused(f"{taken[0]}: exists already; name another folder")
     broadcast = guard.broadcast(shared, label)
     out.mkdir(parents=True, exist_ok=True)
-    files = []
-    with named_progress("copies", len(stations)) as progress:
-        for station in stations:
-            path = out / f"{station}.safetensors"
-            save_model(path, broadcast.outgoing(station), secret=True, replace=True)
-            files.append(str(path))
+    files = [str(each) for each in paths.values()]
+    with named_progress("copies", len(paths)) as progress:
+        for station, path in paths.items():
+            save_model(path, broadcast.outgoing(station), secret=True)
             progress(station, 1.0)
     record = broadcast.close()
     number = None if record is None else record.number

@@ -27,6 +27,7 @@ from zktrace.releases import OpenRelease
 MOST: Final = 1 << 20  # copies of a broadcast
 _LIST_LIMIT: Final = 1 << 28  # bytes
 _PATH: Final = 64  # hashes
+_PROOF_LIMIT: Final = 1 << 14  # bytes
 _CHUNK: Final = 1 << 20
 
 
@@ -73,6 +74,8 @@ class CopyProof(Declared):
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The proof that `to_bytes` wrote, or MalformedFile."""
+        if len(data) > _PROOF_LIMIT:
+            raise MalformedFile(f"{cls.what}: {len(data)} bytes, at most {_PROOF_LIMIT} are read")
         return cls.from_json(from_json(data, what=cls.what))
 
     def holds(self, record: BroadcastRecord) -> bool:
