@@ -79,6 +79,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "stations": ("--workspace w", "operator"),
     "status": ("--workspace w", "operator"),
     "study coalitions": ("--out OUT --work w2 --model model.safetensors --dataset gnss", "learn"),
+    "study guard": ("--out OUT --work w3 --preset smoke --dataset gnss", "learn"),
     "study disguise": ("--out OUT --work w2", "learn"),
     "study federation": ("--out OUT --work w2", "learn"),
     "study innocents": (

@@ -21,6 +21,7 @@ from zktrace.cli.options import (
     study_spec,
 )
 from zktrace.cli.output import emit
+from zktrace.cli.study_guard import guard
 from zktrace.cli.study_models import coalitions, models, strengths
 from zktrace.errors import InputError
 
@@ -215,6 +216,13 @@ def innocents(
     strength: Annotated[
         float, typer.Option("--strength", help="Size of a leaked mark, relative to all else in a readout.")
     ] = 1.0,
+    guarded: Annotated[
+        str | None,
+        typer.Option(
+            "--guarded",
+            help="Suspects are shared models of a guarded federation, changed so: nothing, 8 bits, ...",
+        ),
+    ] = None,
     cifar10: Cifar10 = None,
     as_json: Json = False,
 ) -> None:
@@ -243,6 +251,7 @@ def innocents(
         keys=keys,
         families=families,
         seed=seed,
+        guarded=guarded,
     )
     with counted_progress() as progress:
         made = perform(trial, Rows(out), work=work, progress=progress)
@@ -252,6 +261,7 @@ def innocents(
 app.command("models")(models)
 app.command("strengths")(strengths)
 app.command("coalitions")(coalitions)
+app.command("guard")(guard)
 
 
 @app.command("table")

@@ -12,15 +12,15 @@ from zktrace.registry.workspace import Home
 class _Rounds:
     """One broadcast a round: it begins with the first station that is handed something."""
 
-    def __init__(self, home: Home, stations: Sequence[str], name: str, strength: float | None) -> None:
-        self._home, self._stations, self._name, self._strength = home, tuple(stations), name, strength
+    def __init__(self, home: Home, stations: Sequence[str], name: str, *, keep: bool) -> None:
+        self._home, self._stations, self._name, self._keep = home, tuple(stations), name, keep
         self._guard: Guard | None = None
         self._state: State | None = None
         self._broadcast: Broadcast | None = None
 
     def outgoing(self, station: int, state: State) -> State:
         if self._guard is None:
-            self._guard = guard_of(self._home, state, name=self._name, strength=self._strength)
+            self._guard = guard_of(self._home, state, name=self._name, keep=self._keep)
         if self._broadcast is None or state is not self._state:
             self._broadcast, self._state = self._guard.broadcast(state), state
         return self._broadcast.outgoing(self._stations[station])
@@ -34,13 +34,11 @@ class _Rounds:
         return self._guard.incoming(aggregate)
 
 
-def guarded_handout(
-    home: Home, stations: Sequence[str], *, name: str = NAME, strength: float | None = None
-) -> Handout:
+def guarded_handout(home: Home, stations: Sequence[str], *, name: str = NAME, keep: bool = False) -> Handout:
     """Copies by the rows of a workspace's stations, in the order of the roster; begun by the first round.
 
     A round comes on record when its answers are in. One that is interrupted is repeated, and then is on
-    record once: the copies were the same.
+    record once: the copies were the same. With `keep` every shared model stays on the disk.
     """
-    rounds = _Rounds(home, stations, name, strength)
+    rounds = _Rounds(home, stations, name, keep=keep)
     return Handout(outgoing=rounds.outgoing, incoming=rounds.incoming)

@@ -71,19 +71,18 @@ def perform(
     if trial_id(trial.facts()) in rows.done():
         return None
     spec = trial.spec(cifar10=cifar10, cache=cache)
-    _share_pretraining(trial, siblings, work)
+    alike = [each for each in siblings if (each.seed, each.preset.data) == (trial.seed, trial.preset.data)]
+    share_pretraining(work / trial.folder, [work / each.folder for each in alike])
     with worker_engine(spec, workers=workers) as engine:
         outcome = run(spec, work / trial.folder, engine, resume=True, progress=progress)
     return rows.add(trial.facts(), outcome)
 
 
-def _share_pretraining(trial: FederationTrial, siblings: Iterable[FederationTrial], work: Path) -> None:
-    """Pre-training knows nothing of marks: a control takes over what the marked run has of it."""
-    own = work / trial.folder / _PRETRAINED
-    for other in siblings:
-        same = (other.seed, other.preset.data) == (trial.seed, trial.preset.data)
-        theirs = work / other.folder / _PRETRAINED
-        if same and other != trial and theirs.exists() and not own.exists():
+def share_pretraining(folder: Path, others: Iterable[Path]) -> None:
+    """Pre-training knows nothing of marks: a run takes over what another of its seed and data has."""
+    own = folder / _PRETRAINED
+    for theirs in (other / _PRETRAINED for other in others):
+        if theirs.exists() and not own.exists():
             own.parent.mkdir(parents=True, exist_ok=True)
             scratch = own.with_suffix(".part")
             shutil.copyfile(theirs, scratch)

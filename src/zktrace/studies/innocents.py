@@ -30,6 +30,8 @@ from zktrace.carriers import IDENTITY, Profile, law_of
 from zktrace.codes import CodeKey
 from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
+from zktrace.guarding import Guard
+from zktrace.learning.arrays import Arrays
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.readouts.readout import Reading
@@ -42,6 +44,7 @@ from zktrace.registry.workspace import SETTINGS, Home
 from zktrace.releases import OpenRelease, make_release
 from zktrace.releases.making import next_name
 from zktrace.studies.binomial import greatest, interval
+from zktrace.studies.changes import FORMATS, as_state
 from zktrace.studies.ground import CARRIERS
 from zktrace.studies.leaks import LEAKS, CoalitionMark
 from zktrace.studies.rows import Row, Rows, trial_id
@@ -54,6 +57,8 @@ LENGTH: Final = 128  # short codes keep the same promise
 STATIONS: Final = 10
 STRENGTH: Final = 1.0
 LEVELS: Final = (Fraction(1, 5),)
+GUARD: Final = "spread"
+GUARDED: Final[Mapping[str, Callable[[Arrays], ModelState]]] = {"nothing": as_state, **FORMATS}
 
 Progress = Callable[[str, int, int], None]  # what, done, of
 
@@ -76,6 +81,7 @@ class InnocentsTrial:
     keys: int = KEYS
     families: int = FAMILIES
     seed: int = 42
+    guarded: str | None = None  # suspects are shared models of a guarded federation, changed in this way
 
     def __post_init__(self) -> None:
         if min(self.length, self.keys, self.families) < 1:
@@ -91,21 +97,28 @@ class InnocentsTrial:
                 raise InputError(f"{each}: of {self.stations} stations nobody would be innocent")
         if not 0.0 < self.strength < np.inf:
             raise InputError(f"a strength of {self.strength}: must be a positive number")
-        able = CARRIERS[self.profile]
+        if self.guarded is not None and self.guarded not in GUARDED:
+            raise InputError(f"no change {self.guarded!r} of a shared model; known: {', '.join(GUARDED)}")
+        able = self.able
         for path in self.carriers:
             if not path or len(set(path)) != len(path) or not set(path) <= set(able):
                 raise InputError(f"carriers are of {', '.join(able)}, each once, not {'+'.join(path)}")
 
     @property
+    def able(self) -> tuple[str, ...]:
+        """The carriers of the release."""
+        return CARRIERS[self.profile] if self.guarded is None else (GUARD,)
+
+    @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """The carriers of each investigation."""
-        able = CARRIERS[self.profile]
-        return self.carriers or (*((each,) for each in able), able)
+        every = (self.able,) if len(self.able) > 1 else ()
+        return self.carriers or (*((each,) for each in self.able), *every)
 
     @property
     def shapes(self) -> tuple[CodeShape, ...]:
         """The codes, as by default."""
-        return tuple(default_shape(each) for each in CARRIERS[self.profile])
+        return tuple(default_shape(each) for each in self.able)
 
     def facts(self) -> dict[str, Any]:
         """What all rows say of it."""
@@ -120,6 +133,7 @@ class InnocentsTrial:
             "keys": self.keys,
             "families": self.families,
             "seed": self.seed,
+            **({} if self.guarded is None else {"guarded": self.guarded}),
         }
 
 
@@ -232,6 +246,7 @@ class Desk:
         """As far as it is missing it is made."""
         trial, facts = self.trial, self.trial.facts()
         told = {each: facts[each] for each in ("dataset", "reference", "profile", "codes")}
+        told |= {} if trial.guarded is None else {"frozen": True}
         folder = self.work / f"{trial.dataset}-innocents-{trial_id(told)[:8]}"
         if (folder / SETTINGS).exists():
             workspace = Home.open(folder)
@@ -241,11 +256,12 @@ class Desk:
             make_release(
                 workspace,
                 trial.reference,
-                carriers=CARRIERS[trial.profile],
+                carriers=trial.able,
                 profile=trial.profile,
                 name=next_name(taken),
-                pool=trial.pool(),
-                lengths=dict.fromkeys(CARRIERS[trial.profile], trial.length),
+                pool=trial.pool() if trial.guarded is None else None,
+                lengths=dict.fromkeys(trial.able, trial.length),
+                frozen=trial.guarded is not None,
             )
         return workspace
 
@@ -260,11 +276,18 @@ class Desk:
         name = model_digest(suspect), carriers
         if name not in self._known:
             with single_threaded():
+                opened = [OpenRelease.of(self.workspace, each.name) for each in self.releases]
                 self._known[name] = [
-                    OpenRelease.of(self.workspace, each.name).read(suspect, carriers).remembered()
-                    for each in self.releases
+                    each.read(self._as_shared(each, suspect), carriers).remembered() for each in opened
                 ]
         return self._known[name]
+
+    def _as_shared(self, release: OpenRelease, suspect: ModelState) -> ModelState:
+        """A suspect as it is; a shared model as a guard of this release would have kept it, and changed."""
+        if self.trial.guarded is None:
+            return suspect
+        kept = as_state(Guard(self.workspace, release).incoming(dict(suspect.items())))
+        return GUARDED[self.trial.guarded](kept)
 
     def registry(self, custody: Custody, release: ReleaseRecord, budget: Fraction) -> Registry:
         """A new log under a key: everybody enrolled, and a release that is read as that of the workspace."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from zktrace.carriers import NAMES
 from zktrace.errors import InputError, Refused
+from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
 from zktrace.studies.markdown import markdown
 from zktrace.studies.model_tables import (
     coalitions_table,
@@ -295,7 +296,14 @@ def rows_of(file: Rows, kind: str) -> list[Row]:
     return rows
 
 
-_STUDY_OF = {"stability": "disguise", "crowds": "coalitions", "remains": "models"}
+_STUDY_OF = {
+    "stability": "disguise",
+    "crowds": "coalitions",
+    "remains": "models",
+    "guard-utility": "guard",
+    "guard-tracing": "guard",
+    "guard-residues": "guard",
+}
 TABLES = {
     "federation": federation_table,
     "tracing": tracing_table,
@@ -307,4 +315,7 @@ TABLES = {
     "strengths": strengths_table,
     "coalitions": coalitions_table,
     "crowds": crowds_table,
+    "guard-utility": guard_utility_table,
+    "guard-tracing": guard_tracing_table,
+    "guard-residues": guard_residues_table,
 }

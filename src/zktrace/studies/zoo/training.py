@@ -59,7 +59,7 @@ def trained(
 ) -> State:
     """A new network after its lesson; with a checkpoint it goes on where it stopped."""
     with single_threaded():
-        module = _seeded(build, seed)
+        module = seeded(build, seed)
         rng = np.random.default_rng([seed, 1])
         keeping = checkpoint and Keeping(
             path=checkpoint,
@@ -177,7 +177,7 @@ class _Changed(nn.Module):
         return found
 
 
-def _seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+def seeded(build: Callable[[], nn.Module], seed: int) -> nn.Module:
     """A new network; torch's generator is as before when it is done."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
