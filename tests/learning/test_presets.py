@@ -138,7 +138,7 @@ def test_a_section_must_be_one() -> None:
 
 
 def test_what_is_no_preset(tmp_path: Path) -> None:
-    with pytest.raises(UnknownParameters, match="no preset 'tiny'; known: smoke, demo, half, desk, paper"):
+    with pytest.raises(UnknownParameters, match="no preset 'tiny'; known: smoke, demo, study, half, desk, paper"):
         load_preset("tiny")
     with pytest.raises(Refused, match=r"absent\.toml: cannot be read"):
         load_preset(tmp_path / "absent.toml")

@@ -1,4 +1,4 @@
-"""Settings of a whole run as plain TOML: `smoke`, `demo`, `half`, `desk` and `paper` come with the package.
+"""Settings of a whole run as plain TOML: `smoke`, `demo`, `study`, `half`, `desk` and `paper` come with the package.
 
 A user copies one, edits it and names the file. Every key is written out; one that is missing, unknown, of
 another type or out of range is an error of one line that names the key and the file. Needs no torch.
@@ -18,7 +18,7 @@ from zktrace.learning.configs import EpisodeShape, EpisodicConfig, PretrainConfi
 from zktrace.primitives.files import read_bounded
 from zktrace.primitives.toml import check_keys, check_whole, parse_toml, value_of
 
-NAMES = ("smoke", "demo", "half", "desk", "paper")
+NAMES = ("smoke", "demo", "study", "half", "desk", "paper")
 DATASETS = ("gnss", "cifar10")
 _LARGEST = 1 << 20
 
