@@ -1,4 +1,4 @@
-"""The server's half: an ordinary job of NVIDIA FLARE, and two lines that make every model it sends traceable."""
+"""The server's half: an ordinary job, and two lines that make every model it sends traceable."""
 
 import argparse
 from pathlib import Path
@@ -28,7 +28,9 @@ def main() -> None:
     np.save(out / "first.npy", first)
 
     job = FedJob(name="guarded")
-    keeper = job.to_server(NPModelPersistor(source_ckpt_file_full_name=str(out / "first.npy")), id="persistor")
+    keeper = job.to_server(
+        NPModelPersistor(source_ckpt_file_full_name=str(out / "first.npy")), id="persistor"
+    )
     job.to_server(FedAvg(num_clients=given.clients, num_rounds=given.rounds, persistor_id=keeper))
     runner = ScriptRunner(
         script=str(HERE / "station.py"),

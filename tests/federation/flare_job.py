@@ -1,9 +1,9 @@
-"""A job of FLARE for the tests: differences, evaluation at every site, and a client that is nobody's and lies.
+"""A job of FLARE for the tests: differences, evaluation at every site, and a client that lies.
 
     python flare_job.py OPERATOR OUT [--no-begin] TASK...      # the tasks that the guard is told of
 
-Two clients train; their models go to each other to be evaluated, and so does the server's. The third says it
-is the first. Every client keeps whatever it is sent.
+Two clients train; their models go to each other to be evaluated, and so does the server's. The third is
+no station, and says it is the first. Every client keeps whatever it is sent.
 """
 
 import sys
@@ -53,7 +53,9 @@ class Station(Executor):
         if event_type == EventType.START_RUN and fl_ctx.get_identity_name() == LIAR:
             communicator.gen_new_peer_ctx = of_the_victim
 
-    def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Any) -> Shareable:
+    def execute(
+        self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Any
+    ) -> Shareable:
         site = fl_ctx.get_engine().client.client_name
         owner = shareable.get_header(AppConstants.MODEL_OWNER, "server")
         self._count += 1
@@ -85,9 +87,13 @@ def main(operator: str, out: str, *tasks: str) -> None:
     job.to_server(InTimeAccumulateWeightedAggregator(), id="aggregator")
     job.to_server(NPModelLocator(), id="locator")
     job.to_server(
-        ScatterAndGather(min_clients=2, num_rounds=2, wait_time_after_min_received=0, persistor_id="persistor")
+        ScatterAndGather(
+            min_clients=2, num_rounds=2, wait_time_after_min_received=0, persistor_id="persistor"
+        )
     )
-    job.to_server(CrossSiteModelEval(model_locator_id="locator", submit_model_timeout=60, validation_timeout=60))
+    job.to_server(
+        CrossSiteModelEval(model_locator_id="locator", submit_model_timeout=60, validation_timeout=60)
+    )
     begin, told = "--no-begin" not in tasks, [task for task in tasks if not task.startswith("--")]
     stations = {"alpha": "hospital-1", "bravo": "hospital-2"}
     job.to_server(TaskGuard(workspace=operator, stations=stations, begin=begin), tasks=told)

@@ -1,4 +1,4 @@
-"""A guard in jobs of NVIDIA FLARE, run by its simulator: copies of their own for clients, averages of nobody."""
+"""A guard in jobs of NVIDIA FLARE, in its simulator: copies of their own, averages of nobody."""
 
 import os
 import subprocess
@@ -143,6 +143,11 @@ def test_what_may_carry_a_model() -> None:
     from zktrace.federation.flare import _carries
 
     harmless: list[Any] = [{}, {"a": [1, 2.0, "x", b"y", None, True]}, np.ones(9), np.float32(3.0)]
-    models: list[Any] = [np.ones((2, 2)), {"DXO": {"data": {"w": np.ones((2, 2))}}}, [object()], {"a": {1: object}}]
+    models: list[Any] = [
+        np.ones((2, 2)),
+        {"DXO": {"data": {"w": np.ones((2, 2))}}},
+        [object()],
+        {"a": {1: object}},
+    ]
     assert not any(map(_carries, harmless))
     assert all(map(_carries, models))

@@ -1,4 +1,4 @@
-"""A guard for NVIDIA FLARE: the model in every task is its client's own, and what the server keeps is nobody's.
+"""A guard for NVIDIA FLARE: the model in a task is its client's own, and what the server keeps is nobody's.
 
     job.to_server(TaskGuard(workspace="/srv/operator", begin=True), tasks=["train"])
 
@@ -10,7 +10,7 @@ FLARE applies filters to the tasks they are listed for, and to no other. So what
 looked at after all filters: a model that was not exchanged is taken out, and the run ends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
@@ -25,6 +25,7 @@ from nvflare.apis.shareable import ReservedHeaderKey, Shareable
 from nvflare.app_common.abstract.model import ModelLearnableKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.job_config.api import FedJob, JobCtx
 from nvflare.job_config.defs import FilterType, JobTargetType
 
 from zktrace.credentials import SecretKey
@@ -46,6 +47,7 @@ class TaskGuard(Filter):
 
     def __init__(
         self,
+        *,
         workspace: str,
         stations: dict[str, str] | None = None,
         enrol: bool = False,
@@ -55,8 +57,8 @@ class TaskGuard(Filter):
         transport: str | None = None,
         keep: bool = False,
     ) -> None:
-        """`workspace` is a path on the server. A client is the station of its name, or the one that `stations`
-        has for it, and then nobody if it has none. With `enrol` a station that is missing is enrolled.
+        """`workspace` is a path on the server. A client is the station of its name; or, given `stations`, the
+        one that they have for it, and else nobody. With `enrol` a station that is missing is enrolled.
 
         With `begin` the first task puts the release on record that a guard needs, made of the model in it;
         else it was made by `zktrace guard init`. The rest is `Workspace.guard`'s.
@@ -75,13 +77,12 @@ class TaskGuard(Filter):
         side: str = JobTargetType.SERVER
         return side
 
-    def add_to_fed_job(self, job: Any, ctx: Any, **kwargs: Any) -> None:
+    def add_to_fed_job(self, job: FedJob, ctx: JobCtx, tasks: Sequence[str] = ()) -> None:
         """What `job.to_server(guard, tasks=[...])` calls; a job does not take this package's code along."""
-        job.check_kwargs(args_to_check=kwargs, args_expected={"tasks": True})
-        if not kwargs["tasks"] or "*" in kwargs["tasks"]:
+        if not tasks or "*" in tasks:
             raise InputError("name the tasks that carry the model: FLARE has no filter for all of them")
         job.set_app_packages([*job.job.app_packages, "zktrace"])
-        job.add_filter(self, FilterType.TASK_DATA, kwargs["tasks"], ctx)
+        job.add_filter(self, FilterType.TASK_DATA, list(tasks), ctx)
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """A task with its client's own copy; an empty one for a client that is nobody's.
@@ -94,25 +95,27 @@ class TaskGuard(Filter):
         try:
             with self._lock:
                 station = self._station(client)
-                if station is None:
-                    self.log_warning(fl_ctx, f"{client} is no station of the workspace: it is sent an empty task")
-                    return _emptied(shareable)
-                made = self._own(shareable, station, fl_ctx)
+                made = None if station is None else self._own(shareable, station, fl_ctx)
         except Exception as error:
             self.system_panic(f"nothing is sent to {client}: {error}", fl_ctx)
             raise
+        if made is None:
+            self.log_warning(fl_ctx, f"{client} is no station of the workspace: it is sent an empty task")
+            _taken_out(shareable)
+            return shareable
         fl_ctx.set_prop(_EXCHANGED, True, private=True, sticky=False)
         return made
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Watch what leaves, free what is kept, and put a round on record when its answers are in."""
         try:
-            with self._lock:
-                if event_type == EventType.AFTER_TASK_DATA_FILTER:
-                    self._watch(fl_ctx)
-                elif event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE:
+            if event_type == EventType.AFTER_TASK_DATA_FILTER:
+                self._watch(fl_ctx)
+            elif event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE:
+                with self._lock:
                     self._free(fl_ctx)
-                elif event_type in (AppEventType.BEFORE_AGGREGATION, EventType.END_RUN):
+            elif event_type in (AppEventType.BEFORE_AGGREGATION, EventType.END_RUN):
+                with self._lock:
                     self._close()
         except Exception as error:  # FLARE would go on
             self.system_panic(f"the guard cannot go on: {error}", fl_ctx)
@@ -147,13 +150,18 @@ class TaskGuard(Filter):
             self._broadcast = None
 
     def _watch(self, fl_ctx: FLContext) -> None:
-        """Take a model out of a task in which it was not exchanged."""
-        task = fl_ctx.get_prop(FLContextKey.TASK_DATA)
-        if fl_ctx.get_prop(_EXCHANGED) or not _carries(_content(task)):
+        """Take out what a task carries, unless it was exchanged; put back what is no model."""
+        if fl_ctx.get_prop(_EXCHANGED):
             return
-        _emptied(task)
+        task = fl_ctx.get_prop(FLContextKey.TASK_DATA)
+        content = _taken_out(task)
+        if not _carries(content):
+            task.update(content)
+            return
         name = shown(str(fl_ctx.get_prop(FLContextKey.TASK_NAME)))
-        raise Refused(f"the task {name} carries a model, and is not among the tasks of the guard: it is not sent")
+        raise Refused(
+            f"the task {name} carries a model, and is not among the tasks of the guard: it is not sent"
+        )
 
     def _free(self, fl_ctx: FLContext) -> None:
         """Free what has become the shared model; it is the workflow's own, so it is changed in its place."""
@@ -218,10 +226,12 @@ def _content(shareable: Shareable) -> dict[str, Any]:
     return {key: each for key, each in shareable.items() if key != ReservedHeaderKey.HEADERS}
 
 
-def _emptied(shareable: Shareable) -> Shareable:
-    for key in _content(shareable):
+def _taken_out(shareable: Shareable) -> dict[str, Any]:
+    """The same, and the task is left without it."""
+    content = _content(shareable)
+    for key in content:
         del shareable[key]
-    return shareable
+    return content
 
 
 def _carries(content: object) -> bool:
