@@ -1,4 +1,4 @@
-"""`zktrace train --guard`: this package's own rounds under a guard, identity marks and all."""
+"""`zktrace train --workspace`: rounds under a guard, unless one says no, identity marks and all."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,6 @@ from dispatch.small import SHAPES, operator
 from federation import small
 from zktrace.cli.app import run
 from zktrace.federation.flower.runfile import preset_toml
-from zktrace.federation.guarded import guarded_handout
 from zktrace.models import open_model
 from zktrace.registry.custody import default_shape
 
@@ -28,8 +27,11 @@ def test_rounds_under_a_guard(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     command = ["train", "--preset", "tiny.toml", "--workers", "0", "--workspace", "op"]
-    assert run([*command, "--out", "guarded", "--guard"]) == 0
-    assert run([*command, "--out", "plain"]) == 0
+    assert run([*command, "--out", "guarded"]) == 0
+    said = capsys.readouterr().out
+    assert "federation  2 broadcasts on record, each station's with its own row" in said
+    assert run([*command, "--out", "plain", "--no-guard", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["guard"] is None
     home = zktrace.Workspace.open("op")
     records = [each for _, each in home.registry.ledger().broadcasts("federation")]
     assert [(each.label, each.copies) for each in records] == [("round 1", 3), ("round 2", 3)]
@@ -43,10 +45,26 @@ def test_rounds_under_a_guard(
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [each["station"] for each in found["named"]] == ["munich"]
     assert found["remarks"][-1].startswith("spread, fits broadcast 2 (final)")
-    again = guarded_handout(home, NAMES)
-    first = home.opened("federation").shared
-    sent = again.outgoing(1, dict(first.items()))
-    assert home.trace(sent, budget="1/1000").named == ("aachen",)
+    assert run([*command, "--out", "guarded", "--resume", "--guard", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["guard"] == {"release": "federation", "broadcasts": 3}
+
+
+def test_a_network_too_small_for_a_guard_is_one_line_that_names_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator(tmp_path / "op", *NAMES, shapes=(default_shape("spread"),))
+    text = preset_toml(small.preset(rounds=1, bits=16))
+    (tmp_path / "narrow.toml").write_text(text.replace("width = 4", "width = 1"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert (
+        run(["train", "--preset", "narrow.toml", "--workers", "0", "--workspace", "op", "--out", "run"]) == 2
+    )
+    said = capsys.readouterr().err
+    assert "--no-guard" in said
+    assert said.count("\n") == 1
+    assert not Path("run").exists()
 
 
 def test_a_guard_needs_a_workspace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

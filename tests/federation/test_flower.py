@@ -102,17 +102,33 @@ def test_flower_and_one_process_end_in_the_same_weights(
     assert logs[0] == logs[1]
 
 
+def server_context(folder: Path, told: object) -> Context:
+    """What a ServerApp is started with: the path of the operator's file."""
+    (folder / "server.json").write_text(told if isinstance(told, str) else json.dumps(told))
+    config = {"server-file": str(folder / "server.json")}
+    return Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
+
+
+@pytest.mark.parametrize("told", ["no JSON", "[]", '{"out": []}', '{"out": null}'])
+def test_a_file_that_tells_a_server_nothing_is_one_line(tmp_path: Path, told: str) -> None:
+    with pytest.raises(MalformedFile, match="not what a server is told"):
+        server_app(InProcessGrid(client_app, []), server_context(tmp_path, told))
+    bare = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
+    with pytest.raises(InputError, match="names no server-file"):
+        server_app(InProcessGrid(client_app, []), bare)
+
+
 def test_the_server_app_runs_a_whole_federation_and_says_how_it_ended(
     spec: RunSpec, configs: list[dict[str, str | int]], tmp_path: Path
 ) -> None:
-    config = {
+    told = {
         "run-file": configs[0]["run-file"],
         "cache": str(spec.cache),
         "out": str(tmp_path / "run"),
         "outcome": str(tmp_path / "outcome.json"),
         "connect-timeout": 0.3,
     }
-    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
+    context = server_context(tmp_path, told)
     server_app(InProcessGrid(client_app, configs), context)
     ended = json.loads((tmp_path / "outcome.json").read_text())
     assert ended["result"] == json.loads((tmp_path / "run" / "result.json").read_text())
@@ -145,10 +161,11 @@ def test_counters_stay_integers(shared: State, expected: dict[int, Update]) -> N
 
 def test_large_arrays_are_packed_once_and_come_back_as_they_were() -> None:
     big = np.arange(40_000, dtype=np.float32).reshape(200, 200)
-    packer = Packer()
+    packer, own = Packer({"big": big}), np.copy(big)
     first = packer.pack({"big": big, "n": np.array(7), "none": np.empty((0, 3), np.float16)})
     second = packer.pack({"big": big, "n": np.array(8), "turned": np.asfortranarray(big)})
     assert first["big"].data is second["big"].data
+    assert packer.pack({"big": own})["big"].data is not packer.pack({"big": own})["big"].data  # none is kept
     found = unpack(second)
     assert same(found, {"big": big, "n": np.array(8), "turned": big})
     assert found["turned"].flags.c_contiguous

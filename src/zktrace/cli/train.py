@@ -14,6 +14,7 @@ from zktrace.errors import InputError, MissingExtra, Refused
 if TYPE_CHECKING:
     from zktrace.federation.run import Progress
     from zktrace.federation.spec import RunSpec
+    from zktrace.front.workspace import Workspace
     from zktrace.learning.presets import Preset
     from zktrace.registry.roster import Roster
 
@@ -35,11 +36,12 @@ def train(
     public: RosterKeys = None,
     workspace: RosterWorkspace = None,
     guard: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--guard", help="With --workspace: every broadcast carries its station's row (docs/guard.md)."
+            "--guard/--no-guard",
+            help="Whether broadcasts carry their station's row (docs/guard.md). Default: with --workspace.",
         ),
-    ] = False,
+    ] = None,
     cifar10: Cifar10 = None,
     unmarked: Annotated[bool, typer.Option("--unmarked", help="Train the control: no marks.")] = False,
     workers: Annotated[
@@ -74,9 +76,9 @@ def train(
 ) -> None:
     """Train a federation: pre-training, rounds of local episodes, averaging; codewords go into the scales.
 
-    An operator trains with --workspace: the stations that are enrolled there and not revoked. Without it and
-    --public the stations get experimental credentials derived from the seed: good for a study alone. Public
-    keys are written to OUT/stations.
+    An operator trains with --workspace: the stations that are enrolled there and not revoked. Each round they
+    receive copies of their own, by a guard. Without it and --public the stations get experimental credentials
+    derived from the seed: good for a study alone. Public keys are written to OUT/stations.
     """
     from zktrace.cli.progress import training_progress
     from zktrace.federation.spec import RunSpec
@@ -95,8 +97,9 @@ def train(
     )
     if engine is EngineName.LOCAL and (address or root_certificates or node_key or prepare):
         raise InputError("--address, --root-certificates, --node-key and --prepare need --engine flower")
-    if guard and (workspace is None or engine is not EngineName.LOCAL):
-        raise InputError("--guard needs --workspace, whose rows are handed out, and --engine local")
+    if guard and workspace is None:
+        raise InputError("--guard needs --workspace, whose rows are handed out")
+    place = None if workspace is None or guard is False else workspace_at(workspace)
     if prepare is not None:
         _prepare(prepare, spec, node_key or [])
         facts = {"ok": True, "run_file": str(prepare), "spec": spec.digest()}
@@ -104,15 +107,17 @@ def train(
         return
     with training_progress(chosen) as progress:
         if engine is EngineName.LOCAL:
-            place = workspace if guard else None
             result = _locally(spec, out, workers, guarded=place, resume=resume, progress=progress)
         else:
             superlink = _place(address, root_certificates, node_key or [])
-            result = _on_flower(spec, out, superlink, round_timeout, resume=resume, progress=progress)
+            result = _on_flower(
+                spec, out, superlink, round_timeout, guarded=place, resume=resume, progress=progress
+            )
     _write_keys(out / "stations", who)
     report = out / "report.html"
     write_training_report(out, report)
-    emit({"ok": True, **result, "report": str(report)}, as_json=as_json, text=_text(result, out, report))
+    facts = {"ok": True, **result, "guard": _guarded(place, result), "report": str(report)}
+    emit(facts, as_json=as_json, text=_text(facts, out, report))
 
 
 def _preset(name: str, *, unmarked: bool) -> "Preset":
@@ -144,12 +149,27 @@ def _roster(
     return preset, Roster(names=names, rows=(), keys=tuple(keys), bits=preset.marks.bits)
 
 
+def _guarded(place: "Workspace | None", result: dict[str, Any]) -> dict[str, Any] | None:
+    """The release that a guarded run stands on, and how much is on record of it."""
+    from zktrace.federation.guarded import guarded_release
+
+    if place is None:
+        return None
+    ledger = place.registry.ledger()
+    name = guarded_release(ledger, bytes.fromhex(result["first"]))
+    return None if name is None else {"release": name, "broadcasts": len(ledger.broadcasts(name))}
+
+
 def _text(result: dict[str, Any], out: Path, report: Path) -> str:
     lines = [f"{out / 'model.safetensors'}  {100 * result['accuracy']:.1f} % on {result['dataset']}"]
     if (marks := result["marks"]) is not None:
         lines.append(
             f"{marks['attribution']:.0%} of the stations attributed, agreement "
             f"{marks['self_agreement']:.3f} with the own codeword and {marks['cross_talk']:.3f} with others"
+        )
+    if (guard := result["guard"]) is not None:
+        lines.append(
+            f"{guard['release']}  {guard['broadcasts']} broadcasts on record, each station's with its own row"
         )
     return "\n".join((*lines, str(report)))
 
@@ -159,7 +179,7 @@ def _locally(
     out: Path,
     workers: int | None,
     *,
-    guarded: Path | None,
+    guarded: "Workspace | None",
     resume: bool,
     progress: "Progress",
 ) -> dict[str, Any]:
@@ -168,7 +188,7 @@ def _locally(
     from zktrace.federation.run import run
     from zktrace.federation.workers import worker_engine
 
-    handout = SAME_FOR_ALL if guarded is None else guarded_handout(workspace_at(guarded), spec.names)
+    handout = SAME_FOR_ALL if guarded is None else guarded_handout(guarded, spec.names)
     with worker_engine(spec, workers=workers, handout=handout) as engine:
         return run(spec, out, engine, resume=resume, progress=progress)
 
@@ -190,9 +210,11 @@ def _on_flower(
     place: tuple[str, Path, list[Path]] | None,
     round_timeout: float,
     *,
+    guarded: "Workspace | None",
     resume: bool,
     progress: "Progress",
 ) -> dict[str, Any]:
+    from functools import partial
     from tempfile import TemporaryDirectory
 
     _need_flower()
@@ -202,17 +224,20 @@ def _on_flower(
     from zktrace.federation.flower.runfile import RunFile
     from zktrace.federation.flower.superlink import SuperLink, train_on
 
-    patience = Patience(train=round_timeout)
+    train = partial(
+        train_on,
+        patience=Patience(train=round_timeout),
+        workspace=None if guarded is None else guarded.root,
+        resume=resume,
+        progress=progress,
+    )
     if place is not None:
         address, certificates, keys = place
         superlink = SuperLink(address=address, root_certificates=certificates)
-        found = RunFile(spec=spec, nodes=_lines(keys))
         with grace(_STOPPING):
-            return train_on(superlink, found, out, patience=patience, resume=resume, progress=progress)
+            return train(superlink, RunFile(spec=spec, nodes=_lines(keys)), out)
     with TemporaryDirectory(prefix="zktrace-loopback-") as folder, loopback(spec, Path(folder)) as up:
-        return train_on(
-            up.superlink, up.found, out, patience=patience, resume=resume, progress=progress, ours=True
-        )
+        return train(up.superlink, up.found, out, ours=True)
 
 
 def _prepare(path: Path, spec: "RunSpec", node_keys: list[Path]) -> None:

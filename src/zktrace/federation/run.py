@@ -36,7 +36,7 @@ from zktrace.learning.evaluation import embed, episode_accuracy
 from zktrace.learning.states import load_state, state_of
 from zktrace.learning.threads import single_threaded
 from zktrace.learning.training import EpochReport, pretrain
-from zktrace.models import save_model
+from zktrace.models import ModelState, model_digest, save_model
 from zktrace.primitives.files import write_atomic
 from zktrace.readouts.scales import gather, layer_sizes
 
@@ -68,7 +68,7 @@ def run(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Train the federation of `spec` in `folder` and return what `result.json` says."""
-    _check_tests(spec)
+    _check(spec, engine)
     _claim(spec, folder, resume=resume)
     report = progress or (lambda _: None)
     with single_threaded():
@@ -81,12 +81,13 @@ def run(
     return result
 
 
-def _check_tests(spec: RunSpec) -> None:
-    """Whether the result can be measured is known before hours of training."""
+def _check(spec: RunSpec, engine: Engine) -> None:
+    """Whether the result can be measured, and the network handed out, is known before hours of training."""
     dataset, plan = spec.source.load()
     shape = spec.preset.evaluation.shape
     if not can_form(dataset.labels[plan.split.test], shape):
         raise InputError(f"the {len(plan.split.test)} test samples cannot form a {shape}: more data, or less")
+    engine.handout.check(state_of(build_model(spec, dataset.shape[0])))
 
 
 def _claim(spec: RunSpec, folder: Path, *, resume: bool) -> None:
@@ -134,6 +135,7 @@ def _rounds(
     watch, counts = _held_out(spec), sample_counts(spec)
     for number in range(len(log), spec.preset.federation.rounds):
         asked = participants(spec, number)
+        engine.handout.opening(number, initial, state)
         answers = engine.answers(number, asked, state)
         aggregate, found = conclude(spec, number, state, asked, answers, counts=counts)
         state = engine.handout.incoming(aggregate)
@@ -230,6 +232,7 @@ def _result(spec: RunSpec, initial: State, state: State, log: list[dict[str, Any
         "spec": spec.digest(),
         "seed": spec.seed,
         "dataset": dataset.note,
+        "first": model_digest(ModelState.from_arrays(initial)).hex(),
         "rounds": len(log),
         "marked": spec.marked,
         "stations": list(spec.names),

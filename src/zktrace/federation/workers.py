@@ -30,16 +30,30 @@ def worker_engine(
     if count == 0:
 
         def here(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
-            return (_fit(spec, station, number, handout.outgoing(station, state)) for station in asked)
+            for station in asked:
+                given = handout.given(station, number, state)
+                yield given if isinstance(given, Absence) else _fit(spec, station, number, given)
+            handout.sent()
 
         yield Engine(here, handout)
         return
     with workers_of(count, prepare=one_thread) as pool:
 
         def apart(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
-            tasks = ((spec, station, number, handout.outgoing(station, state)) for station in asked)
-            for task, answer in pool.work(_fit_task, tasks, worker_of=_station_of):
+            refused: list[Absence] = []
+
+            def tasks() -> Iterator[_Task]:
+                for station in asked:
+                    given = handout.given(station, number, state)
+                    if isinstance(given, Absence):
+                        refused.append(given)
+                    else:
+                        yield spec, station, number, given
+                handout.sent()
+
+            for task, answer in pool.work(_fit_task, tasks(), worker_of=_station_of):
                 yield failed(task[1], number, answer) if isinstance(answer, Exception) else answer
+            yield from refused
 
         yield Engine(apart, handout)
 

@@ -7,9 +7,12 @@ A node's configuration (`flower-supernode --node-config`):
     cifar10   folder of CIFAR-10, if the preset trains on it
     cache     folder for simulated samples (default: the user's cache)
 
-A run's configuration (`flwr run -c`), read by the server alone; paths are the SuperLink machine's:
+A run's configuration, read by the server alone; paths are the SuperLink machine's. Flower shows it to every
+node, so all but one of them stand in a file of the operator's:
 
+    server-file                          JSON with these:
     run-file, cifar10, cache             as above
+    workspace                            the operator's, whose guard stands over the run; empty: no guard
     out                                  folder of the run
     resume                               go on with a run that was interrupted
     outcome                              file that says how it ended
@@ -18,12 +21,13 @@ A run's configuration (`flwr run -c`), read by the server alone; paths are the S
 
 import json
 from pathlib import Path
+from typing import Final
 
 from flwr.app import Context, Message, UserConfig
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from zktrace.errors import Error, InputError
+from zktrace.errors import Error, InputError, MalformedFile
 from zktrace.federation.client import client
 from zktrace.federation.flower.engine import Patience, flower_engine
 from zktrace.federation.flower.records import (
@@ -34,12 +38,18 @@ from zktrace.federation.flower.records import (
     read_request,
 )
 from zktrace.federation.flower.runfile import RunFile, read_run_file
+from zktrace.federation.guarded import guarded_handout
+from zktrace.federation.handout import SAME_FOR_ALL, Handout
 from zktrace.federation.run import run
 from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec
 from zktrace.learning.data.cache import default_folder
 from zktrace.learning.threads import single_threaded
-from zktrace.primitives.files import write_atomic
+from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.registry.workspace import Home
+
+_LARGEST: Final = 1 << 16  # bytes of a server-file
+_PLAIN: Final = (str, int, float, bool)
 
 client_app = ClientApp()
 server_app = ServerApp()
@@ -74,19 +84,44 @@ def train(message: Message, context: Context) -> Message:
 @server_app.main()
 def serve(grid: Grid, context: Context) -> None:
     """Train the federation of the run file over the nodes of this grid."""
-    config = context.run_config
+    config = _told(context.run_config)
     outcome = _path(config, "outcome")
     try:
         found = _run_file(config)
         out = _path(config, "out")
         if out is None:
             raise InputError("the run's configuration names no folder (out)")
-        engine = flower_engine(found.spec, grid, nodes=found.nodes, patience=_patience(config))
+        engine = flower_engine(
+            found.spec,
+            grid,
+            nodes=found.nodes,
+            handout=_handout(config, found.spec),
+            patience=_patience(config),
+        )
         result = run(found.spec, out, engine, resume=bool(config.get("resume", False)))
     except Error as error:
         _tell(outcome, {"error": str(error)})
         raise
     _tell(outcome, {"result": result})
+
+
+def _told(config: UserConfig) -> UserConfig:
+    """What the operator's file says."""
+    path = _path(config, "server-file")
+    if path is None:
+        raise InputError("the run's configuration names no server-file")
+    try:
+        told = json.loads(read_bounded(path, limit=_LARGEST))
+    except (ValueError, RecursionError) as error:
+        raise MalformedFile(f"{path}: not what a server is told (no JSON)") from error
+    if not isinstance(told, dict) or not all(isinstance(each, _PLAIN) for each in told.values()):
+        raise MalformedFile(f"{path}: not what a server is told: texts, numbers and switches by name")
+    return told
+
+
+def _handout(config: UserConfig, spec: RunSpec) -> Handout:
+    workspace = _path(config, "workspace")
+    return SAME_FOR_ALL if workspace is None else guarded_handout(Home.open(workspace), spec.names)
 
 
 def _tell(outcome: Path | None, content: dict[str, object]) -> None:

@@ -69,16 +69,25 @@ def flower_engine(
         for station in asked:
             if station not in found.nodes:
                 yield Absence(station=station, round=number, reason=found.reason(station))
-        packer = Packer()
-        letters = (
-            _Letter(station, node, _request(spec, number, station, handout.outgoing(station, state), packer))
-            for station, node in sorted(found.nodes.items())
-            if station in asked
-        )
+        refused: list[Absence] = []
+
+        def letters() -> Iterator[_Letter]:
+            packer = Packer(state)
+            for station, node in sorted(found.nodes.items()):
+                if station not in asked:
+                    continue
+                given = handout.given(station, number, state)
+                if isinstance(given, Absence):
+                    refused.append(given)
+                else:
+                    yield _Letter(station, node, _request(spec, number, station, given, packer))
+            handout.sent()
+
         for station, reply in _exchange(
-            grid, letters, MessageType.TRAIN, group=str(number), patience=chosen.train, poll=chosen.poll
+            grid, letters(), MessageType.TRAIN, group=str(number), patience=chosen.train, poll=chosen.poll
         ):
             yield _answer(station, number, reply)
+        yield from refused
 
     return Engine(answers, handout)
 

@@ -1,10 +1,11 @@
-"""A SuperLink and one SuperNode a station on this machine, as in a real deployment: own processes, TLS, keys.
+"""A SuperLink and its SuperNodes on this machine, as in a real deployment: own processes, TLS, node keys.
 
-For a trial of what will run on several machines, and for the tests. Certificates and node keys are made for
-the occasion. Flower starts helpers of its own, some in sessions of their own: every process inherits a mark
-in its environment, by which the last of them is found and ended.
+For a trial of what will run on several machines, whichever Flower app it is, and for the tests. Certificates
+and node keys are made for the occasion. Flower starts helpers of its own, some in sessions of their own:
+every process inherits a mark in its environment, by which the last of them is found and ended.
 """
 
+import json
 import os
 import secrets
 import signal
@@ -12,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -45,13 +46,27 @@ _STOP_LIMIT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loopback:
-    """What is up: the SuperLink, the run file with the nodes' keys, and one SuperNode a station."""
+class Deployment:
+    """What is up: the SuperLink, its SuperNodes, and the keys they are registered with."""
 
     superlink: SuperLink
-    found: RunFile
+    keys: tuple[str, ...]  # lines of OpenSSH, in the order of the nodes
     link: "Process"
     nodes: tuple["Process", ...]
+    client: FlowerClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loopback:
+    """A federation of this package that is up, and its run file with the nodes' keys."""
+
+    deployment: Deployment
+    found: RunFile
+
+    @property
+    def superlink(self) -> SuperLink:
+        """Where it is reached."""
+        return self.deployment.superlink
 
 
 class Process:
@@ -115,32 +130,45 @@ class Process:
 
 
 @contextmanager
-def loopback(spec: RunSpec, folder: Path) -> Iterator[Loopback]:
-    """A federation's SuperLink and SuperNodes on loopback; all of it is gone when the block ends."""
+def deployment(folder: Path, configs: Sequence[Mapping[str, str | int]]) -> Iterator[Deployment]:
+    """A SuperLink and a SuperNode for each configuration of a node; all is gone when the block ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    stations = range(spec.preset.federation.clients)
     make_certificates(folder)
-    public = [make_node_key(folder / f"node{station:03d}") for station in stations]
-    found = RunFile(spec=spec, nodes=tuple(public))
-    write_atomic(folder / "run.json", found.to_bytes(), replace=True)
-    ports = free_ports(1 + len(public))
+    names = [f"node{number:03d}" for number in range(len(configs))]
+    keys = tuple(make_node_key(folder / name) for name in names)
+    ports = free_ports(1 + len(names))
     address = SuperLink(address=f"{_HOST}:{ports[0]}", root_certificates=folder / "ca.crt")
     started: list[Process] = []
     try:
         started.append(_superlink(folder, ports[0]))
         _wait_for(started[0], ports[0])
         client = FlowerClient(address, folder / _HOME)
-        for station in stations:
-            client.register(folder / f"node{station:03d}.pub")
-        for station, port in zip(stations, ports[1:], strict=True):
-            started.append(_supernode(folder, address, spec, station=station, port=port))
-        yield Loopback(superlink=address, found=found, link=started[0], nodes=tuple(started[1:]))
+        for name in names:
+            client.register(folder / f"{name}.pub")
+        for name, config, port in zip(names, configs, ports[1:], strict=True):
+            started.append(_supernode(folder, address, name, config, port))
+        link, *nodes = started
+        yield Deployment(superlink=address, keys=keys, link=link, nodes=tuple(nodes), client=client)
     except BaseException:
         for process in reversed(started):
             process.kill()
         raise
     for process in reversed(started):
         process.stop()
+
+
+@contextmanager
+def loopback(spec: RunSpec, folder: Path) -> Iterator[Loopback]:
+    """The deployment of a federation of this package; a node reads its run file when it is first asked."""
+    path = folder / "run.json"
+    given = {"run-file": path, "cifar10": spec.cifar10, "cache": spec.cache}
+    paths = {key: str(place.resolve()) for key, place in given.items() if place is not None}
+    stations = range(spec.preset.federation.clients)
+    configs: list[dict[str, str | int]] = [{"station": station, **paths} for station in stations]
+    with deployment(folder, configs) as up:
+        found = RunFile(spec=spec, nodes=up.keys)
+        write_atomic(path, found.to_bytes(), replace=True)
+        yield Loopback(deployment=up, found=found)
 
 
 def _superlink(folder: Path, port: int) -> Process:
@@ -151,14 +179,14 @@ def _superlink(folder: Path, port: int) -> Process:
     return Process("flower-superlink", arguments, home=folder / _HOME, log=folder / "superlink.log")
 
 
-def _supernode(folder: Path, superlink: SuperLink, spec: RunSpec, *, station: int, port: int) -> Process:
-    config = {"run-file": folder / "run.json", "cifar10": spec.cifar10, "cache": spec.cache}
-    named = [f'{key}="{path.resolve()}"' for key, path in config.items() if path is not None]
+def _supernode(
+    folder: Path, superlink: SuperLink, name: str, config: Mapping[str, str | int], port: int
+) -> Process:
     arguments = ["--root-certificates", str(superlink.root_certificates), "--superlink", superlink.address]
-    arguments += ["--auth-supernode-private-key", str(folder / f"node{station:03d}")]
-    arguments += ["--node-config", " ".join([f"station={station}", *named])]
+    arguments += ["--auth-supernode-private-key", str(folder / name)]
+    arguments += ["--node-config", " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())]
     arguments += ["--host", _HOST, "--port", str(port)]
-    return Process("flower-supernode", arguments, home=folder / _HOME, log=folder / f"node{station:03d}.log")
+    return Process("flower-supernode", arguments, home=folder / _HOME, log=folder / f"{name}.log")
 
 
 def _wait_for(process: Process, port: int) -> None:

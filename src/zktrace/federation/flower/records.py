@@ -56,12 +56,11 @@ class TrainRequest:
 
 
 class Packer:
-    """Turns states into records. A large array that several stations are handed is packed once."""
+    """Turns states into records. A large array of what is shared is packed once; no other is kept."""
 
-    def __init__(self) -> None:
-        self._packed: dict[
-            int, tuple[NDArray[Any], Array]
-        ] = {}  # the array, too: an id is its object's alone
+    def __init__(self, shared: State | None = None) -> None:
+        self._shared = {id(array): array for array in (shared or {}).values()}
+        self._packed: dict[int, Array] = {}
 
     def pack(self, state: State) -> ArrayRecord:
         """The record of a state."""
@@ -71,9 +70,11 @@ class Packer:
         return ArrayRecord(packed | {_SMALL: Array(np.frombuffer(save(shaped), np.uint8))})
 
     def _array(self, array: NDArray[Any]) -> Array:
+        if id(array) not in self._shared:
+            return Array(array)
         if id(array) not in self._packed:
-            self._packed[id(array)] = (array, Array(array))
-        return self._packed[id(array)][1]
+            self._packed[id(array)] = Array(array)
+        return self._packed[id(array)]
 
 
 def unpack(record: ArrayRecord) -> State:

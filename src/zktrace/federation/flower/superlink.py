@@ -1,8 +1,8 @@
 """Run a federation on a SuperLink: hand in an app without code, watch the run's folder, take the result.
 
 The caller sits on the SuperLink's machine (its Control API is not authenticated and should not leave it): the
-ServerApp reads the run file and writes the run's folder there. Nodes need zktrace installed and a copy of the
-run file; nothing is installed at run time and nothing is fetched.
+ServerApp reads the run file and the operator's workspace, and writes the run's folder there. Nodes need
+zktrace installed and a copy of the run file; nothing is installed at run time and nothing is fetched.
 """
 
 import json
@@ -29,7 +29,7 @@ _CONNECTION: Final = "federation"
 _COMMAND_LIMIT: Final = 120.0  # seconds that a Flower command may take
 _STATUS_INTERVAL: Final = 20.0  # seconds between two looks at the SuperLink
 _ENDED: Final = "finished"
-_RUN_FILE, _OUTCOME = "run.json", "outcome.json"
+_RUN_FILE, _SERVER_FILE, _OUTCOME = "run.json", "server.json", "outcome.json"
 
 _SHELL: Final = """\
 [build-system]
@@ -92,9 +92,15 @@ class FlowerClient:
         """Admit the node with this public key."""
         self._call("supernode", "register", str(public), _CONNECTION)
 
-    def start(self, app: Path) -> int:
-        """Start a run of the app in this folder; its number."""
-        return int(self._call("run", str(app), _CONNECTION)["run-id"])
+    def online(self) -> int:
+        """How many nodes are connected."""
+        nodes = self._call("supernode", "list", _CONNECTION)["nodes"]
+        return sum(node["status"] == "online" for node in nodes)
+
+    def start(self, app: Path, config: Mapping[str, str | float | bool] | None = None) -> int:
+        """Start a run of the app in this folder, with this of its configuration set; its number."""
+        given = ("--run-config", _toml(config).replace("\n", " ").strip()) if config else ()
+        return int(self._call("run", str(app), _CONNECTION, *given)["run-id"])
 
     def status(self, run: int) -> str:
         """pending, running, finished:completed and so on."""
@@ -135,11 +141,13 @@ def train_on(
     *,
     patience: Patience | None = None,
     resume: bool = False,
+    workspace: Path | None = None,
     progress: Progress | None = None,
     ours: bool = False,
 ) -> dict[str, Any]:
     """Train the federation on a SuperLink, in the folder `out` of this machine, and return its result.
 
+    With a `workspace`, whose stations the run file names, its guard stands over the run.
     Progress tells of rounds. Whatever interrupts the wait stops the run, unless the SuperLink is `ours` and
     ends with it; `resume` goes on with it.
     """
@@ -147,9 +155,13 @@ def train_on(
         folder = Path(name)
         client = FlowerClient(superlink, folder / "home")
         (folder / _RUN_FILE).write_bytes(found.to_bytes())
-        config = _run_config(found.spec, folder, out, patience or Patience(), resume=resume)
+        told = _server_told(
+            found.spec, folder, out, patience or Patience(), workspace=workspace, resume=resume
+        )
+        (folder / _SERVER_FILE).write_text(json.dumps(told))
         app = folder / "app"
         app.mkdir()
+        config = {"server-file": str(folder / _SERVER_FILE)}
         (app / "pyproject.toml").write_text(_SHELL + _toml(config))
         watch = _Watch(out / "log.jsonl", progress or (lambda _: None))
         run = client.start(app)
@@ -167,13 +179,14 @@ def train_on(
     return result
 
 
-def _run_config(
-    spec: RunSpec, folder: Path, out: Path, patience: Patience, *, resume: bool
+def _server_told(
+    spec: RunSpec, folder: Path, out: Path, patience: Patience, *, workspace: Path | None, resume: bool
 ) -> dict[str, str | float | bool]:
-    """What the ServerApp is told. Empty text stands for nothing: Flower knows no absent value."""
+    """What the ServerApp alone is told. Empty text stands for nothing."""
     return {
         "run-file": str(folder / _RUN_FILE),
         "outcome": str(folder / _OUTCOME),
+        "workspace": "" if workspace is None else str(workspace.resolve()),
         "out": str(out.resolve()),
         "resume": resume,
         "cifar10": "" if spec.cifar10 is None else str(spec.cifar10.resolve()),
