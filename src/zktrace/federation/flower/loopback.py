@@ -70,7 +70,7 @@ class Loopback:
 
 
 class Process:
-    """A Flower process with whatever it starts."""
+    """A Flower process with whatever it starts. It runs in the folder of its log."""
 
     def __init__(self, program: str, arguments: Sequence[str], *, home: Path, log: Path) -> None:
         self._mark = secrets.token_hex(16)
@@ -80,6 +80,7 @@ class Process:
             self._child = subprocess.Popen(  # noqa: S603
                 command,
                 env=environment,
+                cwd=log.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -133,6 +134,7 @@ class Process:
 def deployment(folder: Path, configs: Sequence[Mapping[str, str | int]]) -> Iterator[Deployment]:
     """A SuperLink and a SuperNode for each configuration of a node; all is gone when the block ends."""
     folder.mkdir(parents=True, exist_ok=True)
+    folder = folder.resolve()
     make_certificates(folder)
     names = [f"node{number:03d}" for number in range(len(configs))]
     keys = tuple(make_node_key(folder / name) for name in names)
@@ -184,7 +186,9 @@ def _supernode(
 ) -> Process:
     arguments = ["--root-certificates", str(superlink.root_certificates), "--superlink", superlink.address]
     arguments += ["--auth-supernode-private-key", str(folder / name)]
-    arguments += ["--node-config", " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())]
+    if config:
+        values = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
+        arguments += ["--node-config", values]
     arguments += ["--host", _HOST, "--port", str(port)]
     return Process("flower-supernode", arguments, home=folder / _HOME, log=folder / f"{name}.log")
 

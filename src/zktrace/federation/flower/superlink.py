@@ -69,10 +69,14 @@ class SuperLink:
 
 
 def flower_environment(home: Path) -> dict[str, str]:
-    """What a Flower process gets: quiet, its files under `home`, one thread, this interpreter's tools."""
+    """What a Flower process gets: quiet, its files under `home`, one thread, tools and sources of this one."""
     tools = str(Path(sys.executable).parent)
     path = os.pathsep.join((tools, os.environ.get("PATH", os.defpath)))
-    return {"OMP_NUM_THREADS": "1", **os.environ, **QUIET, "FLWR_HOME": str(home), "PATH": path}
+    sources = [
+        str(Path(each).absolute()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each
+    ]
+    found = {"PYTHONPATH": os.pathsep.join(sources)} if sources else {}
+    return {"OMP_NUM_THREADS": "1", **os.environ, **QUIET, **found, "FLWR_HOME": str(home), "PATH": path}
 
 
 class FlowerClient:
@@ -99,7 +103,8 @@ class FlowerClient:
 
     def start(self, app: Path, config: Mapping[str, str | float | bool] | None = None) -> int:
         """Start a run of the app in this folder, with this of its configuration set; its number."""
-        given = ("--run-config", _toml(config).replace("\n", " ").strip()) if config else ()
+        pairs = " ".join(f"{key}={json.dumps(value)}" for key, value in (config or {}).items())
+        given = ("--run-config", pairs) if config else ()
         return int(self._call("run", str(app), _CONNECTION, *given)["run-id"])
 
     def status(self, run: int) -> str:
