@@ -69,7 +69,7 @@ class SuperLink:
 
 
 def flower_environment(home: Path) -> dict[str, str]:
-    """What a Flower process gets: quiet, its files under `home`, one thread, tools and sources of this one."""
+    """What a Flower process gets: quiet, its files under `home`, one thread, this one's tools and sources."""
     tools = str(Path(sys.executable).parent)
     path = os.pathsep.join((tools, os.environ.get("PATH", os.defpath)))
     sources = [
