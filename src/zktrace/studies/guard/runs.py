@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 from zktrace.errors import InputError
 from zktrace.federation.client import Absence, Update
 from zktrace.federation.guarded import guarded_handout
-from zktrace.federation.handout import SAME_FOR_ALL, Engine, Handout
+from zktrace.federation.handout import SAME_FOR_ALL, Answers, Engine, Handout
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
 from zktrace.federation.server import RoundReport
@@ -133,8 +133,13 @@ class GuardRun:
                 yield engine
             return
         handout = guarded_handout(self.home, self.stations, keep=True)
-        with worker_engine(self.spec, workers=0, handout=handout) as engine:
-            yield engine if self.design == "guarded" else _subtracting(engine)
+        if self.design == "guarded":
+            with worker_engine(self.spec, workers=0, handout=handout) as engine:
+                yield engine
+            return
+        sent: dict[int, State] = {}
+        with worker_engine(self.spec, workers=0, handout=_unclean(handout, sent)) as engine:
+            yield Engine(_subtracting(engine.answers, sent), engine.handout)
 
 
 def perform(run: GuardRun, rows: Rows, *, progress: Progress | None = None) -> Row | None:
@@ -143,21 +148,26 @@ def perform(run: GuardRun, rows: Rows, *, progress: Progress | None = None) -> R
     return None if trial_id(wanted) in rows.done() else rows.add(wanted, run.result(progress))
 
 
-def _subtracting(engine: Engine) -> Engine:
-    """Everybody's own mark is subtracted from what comes back, and the average stays as it is."""
-    handout = engine.handout
+def _unclean(handout: Handout, sent: dict[int, State]) -> Handout:
+    """What is sent is remembered, and an average stays as it is."""
 
-    def answers(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
-        for each in engine.answers(number, asked, state):
+    def outgoing(station: int, state: State) -> State:
+        sent[station] = handout.outgoing(station, state)
+        return sent[station]
+
+    return replace(handout, outgoing=outgoing, incoming=SAME_FOR_ALL.incoming)
+
+
+def _subtracting(answers: Answers, sent: dict[int, State]) -> Answers:
+    """Everybody's own mark is subtracted from what comes back."""
+
+    def cleaned(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:
+        for each in answers(number, asked, state):
             if isinstance(each, Absence):
                 yield each
             else:
-                sent = handout.outgoing(each.station, state)
-                left = {name: array - (sent[name] - state[name]) for name, array in each.state.items()}
+                marked = sent[each.station]
+                left = {name: array - (marked[name] - state[name]) for name, array in each.state.items()}
                 yield replace(each, state=left)
 
-    def on_record(aggregate: State) -> State:
-        handout.incoming(aggregate)
-        return aggregate
-
-    return Engine(answers, Handout(outgoing=SAME_FOR_ALL.outgoing, incoming=on_record))
+    return cleaned
