@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 import zktrace
+from zktrace.codes import unpack
 from zktrace.errors import InputError, MalformedFile, Refused
 from zktrace.guarding import Guard, copy_proof, fitting, guard_of, handed_out
 from zktrace.guarding.subspace import LEFT
 from zktrace.models import ModelState, model_digest
+from zktrace.readouts import blocks
 from zktrace.readouts.blocks import Blocks
+from zktrace.readouts.flow import Flow
 from zktrace.registry.records import RevocationRecord
 
 NAMES = tuple(f"station-{i}" for i in range(6))
@@ -178,11 +181,47 @@ def test_other_tensors_are_a_clear_error(
             call()
 
 
-def test_an_aggregate_that_is_no_number_is_refused(home: zktrace.Workspace) -> None:
+@pytest.mark.parametrize("place", [0, -1])  # the last weight comes after the last block
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_an_aggregate_that_is_no_number_is_refused(
+    home: zktrace.Workspace, place: int, number: float
+) -> None:
     guard, wrong = home.guard(first()), first()
-    wrong["conv.weight"][0, 0, 0, 0] = np.nan
+    part = guard._mark.parts["fc.weight"]
+    assert part.blocks * guard._mark.blocks.length < wrong["fc.weight"].size
+    wrong["fc.weight"].reshape(-1)[place] = number
     with pytest.raises(InputError, match="not finite"):
         guard.incoming(wrong)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(np.float32, 3e38), (np.float64, 1e300)])
+def test_an_aggregate_whose_sums_overflow_is_refused(
+    home: zktrace.Workspace, dtype: type, number: float
+) -> None:
+    guard, wrong = home.guard(first()), first()
+    wrong["conv.weight"] = np.full(wrong["conv.weight"].shape, number, dtype=dtype)
+    with pytest.raises(InputError, match="too large to be added up"):
+        guard.incoming(wrong)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_a_copy_in_memory_is_the_one_that_is_made_in_pieces(
+    home: zktrace.Workspace, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = dtype if dtype.endswith("16") else None
+    guard, shared = home.guard(first(), transport=transport), first()
+    if dtype == "float64":
+        shared = {name: each.astype(dtype) if each.ndim > 1 else each for name, each in shared.items()}
+    whole = guard.copy("station-1", shared, number=2)
+    row, length = guard._row("station-1"), guard._mark.blocks.length
+    monkeypatch.setattr(blocks, "CHUNK", 2 * length)
+    monkeypatch.setattr(blocks, "_CACHED", length)
+    code = guard.release.code("spread")
+    signs = guard._mark.signs(unpack(code.rows([row])[0], code.length))
+    assert guard.copy("station-1", shared, number=2) == whole
+    for name in guard._mark.parts:
+        pieces = guard._mark.pieces(name, Flow(shared, name), dtype, signs, guard._dither(name, row, 2))
+        assert np.concatenate(list(pieces)).tobytes() == bytes(whole.tensor(name).data)
 
 
 def test_who_gets_no_copy(home: zktrace.Workspace) -> None:

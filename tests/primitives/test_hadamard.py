@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from zktrace.errors import InputError
-from zktrace.primitives.hadamard import SIZE_LIMIT, matrix, transform, transformed
+from zktrace.primitives.hadamard import (
+    LEAST_SIGNS,
+    MOST_SIGNS,
+    SIZE_LIMIT,
+    matrix,
+    transform,
+    transformed,
+    transformed_signs,
+)
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 64, 128])
@@ -31,3 +39,32 @@ def test_other_sizes_are_refused(size: int) -> None:
         matrix(size)
     with pytest.raises(InputError, match="power of two"):
         transform(np.empty((1, max(size, 0)), dtype=np.float32))
+
+
+@pytest.mark.parametrize("size", [LEAST_SIGNS, 256, 512, 2048, 4096, 8192])
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_product_of_signs_is_the_plain_one(size: int, count: int) -> None:
+    octets = np.random.default_rng(size).integers(0, 256, (count, size // 8), dtype=np.uint8)
+    octets[0] = 0  # all plus: the largest sum there is
+    signs = 1.0 - 2.0 * np.unpackbits(octets, axis=1)
+    rows, spare = (np.full((count, size), np.nan, dtype=np.float32) for _ in range(2))
+    found = transformed_signs(octets, rows, spare)
+    assert found is rows
+    assert found[0, 0] == size
+    assert (found == signs @ matrix(size)).all()
+
+
+def test_the_largest_sums_of_signs_are_right() -> None:
+    rows, spare = (np.empty((2, MOST_SIGNS), dtype=np.float32) for _ in range(2))
+    octets = np.zeros((2, MOST_SIGNS // 8), dtype=np.uint8)
+    octets[1] = 255
+    found = transformed_signs(octets, rows, spare)
+    assert found[:, 0].tolist() == [MOST_SIGNS, -MOST_SIGNS]
+    assert not found[:, 1:].any()
+
+
+@pytest.mark.parametrize("size", [64, 384, 2 * MOST_SIGNS])
+def test_other_rows_of_signs_are_refused(size: int) -> None:
+    rows = np.empty((1, size), dtype=np.float32)
+    with pytest.raises(InputError, match="power of two"):
+        transformed_signs(np.zeros((1, size // 8), dtype=np.uint8), rows, rows.copy())

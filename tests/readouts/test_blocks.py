@@ -53,13 +53,13 @@ def test_moves_and_readings_are_those_of_the_definition(
     noise = rng.normal(size=part.blocks * length).astype(np.float32)
     taken = iter(range(0, len(noise), 1))
 
-    def differences(count: int) -> Callable[[], np.ndarray]:
+    def differences(count: int) -> Callable[[slice], np.ndarray]:
         at = next(taken)
         for _ in range(count - 1):
             next(taken)
-        return lambda: noise[at : at + count]
+        return lambda place: noise[at : at + count][place]
 
-    found = made.readings(part, differences)
+    found = made.readings([(part, differences)])[part.name]
     wanted = [
         slow_move(part, np.eye(length)[b]) @ noise / part.blocks for b in range(0, length, 17)
     ]  # a reading is the product with the move of one position
@@ -82,13 +82,58 @@ def test_the_mark_of_a_weight_is_nearly_gaussian() -> None:
     assert abs((np.abs(moved) < 1.0).mean() - 0.6827) < 0.05  # a lattice of steps of 2/sqrt(512)
 
 
-def test_moves_by_signs_are_whole_numbers_times_their_unit() -> None:
-    part, length = Part(name="w", blocks=9, deviation=1.0), 4096
+@pytest.mark.parametrize("length", [128, 1024, 4096])
+@pytest.mark.parametrize("cached", [1 << 17, 3 * 4096])
+def test_moves_by_signs_are_whole_numbers_times_their_unit(
+    length: int, cached: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_CACHED", cached)
+    part = Part(name="w", blocks=9, deviation=1.0)
     signs = 2.0 * np.random.default_rng(3).integers(0, 2, length) - 1.0
     unit = 0.0123
     moved = np.concatenate(list(Blocks(seed=SEED, length=length).moves(part, signs, unit)))
     whole = np.rint(slow_move(part, signs) * math.sqrt(length)).astype(np.float32)
-    assert (moved == whole * np.float32(unit / math.sqrt(length))).all()
+    wanted = whole * np.float32(unit / math.sqrt(length))
+    assert (moved.view(np.uint32) == wanted.view(np.uint32)).all()  # also the sign of a zero
+
+
+def test_moves_of_some_blocks_are_a_part_of_the_whole() -> None:
+    part, made = Part(name="w", blocks=9, deviation=1.0), Blocks(seed=SEED, length=128)
+    rng = np.random.default_rng(3)
+    for values in (rng.normal(size=128), 2.0 * rng.integers(0, 2, 128) - 1.0):
+        (whole,) = made.moves(part, values)
+        some = np.concatenate([each.copy() for _, each in made.move(part, (4, 3), values, 1.0)])
+        assert np.allclose(some, whole[4 * 128 : 7 * 128], rtol=0, atol=1e-5)
+
+
+def test_what_is_not_finite_makes_all_readings_so() -> None:
+    part, made = Part(name="w", blocks=9, deviation=1.0), Blocks(seed=SEED, length=128)
+    for wrong in (np.nan, np.inf, -np.inf):
+        given = np.zeros(9 * 128, dtype=np.float32)
+        given[500] = wrong
+        found = made.readings([(part, lambda _count, given=given: given.__getitem__)])
+        assert not np.isfinite(found["w"]).any()
+
+
+def test_tensors_are_read_together_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CHUNK", 3 * 128)  # several pieces of each
+    rng, made = np.random.default_rng(5), Blocks(seed=SEED, length=128)
+    parts = [Part(name=name, blocks=count, deviation=1.0) for name, count in (("a", 7), ("b", 20), ("c", 1))]
+    noise = {part.name: rng.normal(size=part.blocks * 128).astype(np.float32) for part in parts}
+
+    def differences(name: str) -> Callable[[int], Callable[[slice], np.ndarray]]:
+        flow = blocks.Flow(noise, name)
+
+        def taken(count: int) -> Callable[[slice], np.ndarray]:
+            return flow.take(count).__getitem__
+
+        return taken
+
+    together = made.readings((part, differences(part.name)) for part in parts)
+    assert list(together) == ["a", "b", "c"]
+    for part in parts:
+        alone = made.readings([(part, differences(part.name))])
+        assert (together[part.name] == alone[part.name]).all()
 
 
 def test_signs_of_tensors_and_uses_have_nothing_in_common() -> None:

@@ -17,7 +17,6 @@ from zktrace.models import ModelState, Tensor, model_digest, save_model
 from zktrace.models.dtypes import BY_NUMPY
 from zktrace.primitives.canonical import to_json
 from zktrace.primitives.files import write_atomic
-from zktrace.readouts.flow import Flow
 from zktrace.registry.records import NAME_LIMIT, BroadcastRecord
 from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease, make_release
@@ -77,30 +76,22 @@ class Guard:
             return ModelState(_tensor(name, np.asarray(each)) for name, each in arrays.items())
         code = self.release.code(CARRIER)
         signs = self._mark.signs(unpack(code.rows([row])[0], code.length))
+        carrying = {name: np.ascontiguousarray(arrays[name]) for name in self._mark.parts}
+        types = {name: self._type(name, each) for name, each in carrying.items()}
+        made = self._mark.written(
+            {name: (each, types[name], self._dither(name, row, number)) for name, each in carrying.items()},
+            signs,
+        )
         return ModelState(
-            self._tensor(name, np.asarray(each), signs, row, number) for name, each in arrays.items()
+            Tensor(name=name, dtype=types[name], shape=carrying[name].shape, data=made[name].data)
+            if name in made
+            else _tensor(name, np.asarray(each))
+            for name, each in arrays.items()
         )
 
-    def _tensor(
-        self, name: str, array: NDArray[Any], signs: NDArray[np.float64], row: int, number: int
-    ) -> Tensor:
-        if name not in self._mark.parts:
-            return _tensor(name, array)
-        dtype = self._type(name, array)
-        dither = Stream(
-            "spread/dither",
-            self._terms.seed,
-            name.encode(),
-            row.to_bytes(8, "big"),
-            number.to_bytes(8, "big"),
-        )
-        stored = np.uint16 if dtype == "bfloat16" else np.dtype(dtype)
-        made, at = np.empty(array.size, dtype=stored), 0
-        flow = Flow({name: np.ascontiguousarray(array)}, name)
-        for piece in self._mark.pieces(name, flow, dtype, signs, dither):
-            made[at : at + len(piece)] = piece
-            at += len(piece)
-        return Tensor(name=name, dtype=dtype, shape=array.shape, data=made.data)
+    def _dither(self, name: str, row: int, number: int) -> Stream:
+        numbers = (each.to_bytes(8, "big") for each in (row, number))
+        return Stream("spread/dither", self._terms.seed, name.encode(), *numbers)
 
     def _type(self, name: str, array: NDArray[Any]) -> str:
         """What a tensor is sent as."""
@@ -115,12 +106,9 @@ class Guard:
         check_alike(arrays, self._shared)
         if not self.strength:
             return {name: np.asarray(each) for name, each in arrays.items()}
-        return {
-            name: taken_out(np.asarray(each), self._shared, self._mark.parts[name], self._mark.blocks)
-            if name in self._mark.parts
-            else np.asarray(each)
-            for name, each in arrays.items()
-        }
+        carrying = {name: np.asarray(arrays[name]) for name in self._mark.parts}
+        cleaned = taken_out(carrying, self._shared, self._mark.parts, self._mark.blocks)
+        return {name: cleaned[name] if name in cleaned else np.asarray(arrays[name]) for name in arrays}
 
     def broadcast(self, arrays: NdArrays, label: str | None = None) -> "Broadcast":
         """A shared model that is about to be sent; `label` says which round it is, for people: by default

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from zktrace.errors import InputError
 from zktrace.primitives.hadamard import Singles
 from zktrace.primitives.pipeline import in_order
+from zktrace.primitives.room import room_for
 from zktrace.primitives.text import shown
-from zktrace.readouts.blocks import Blocks, Part
+from zktrace.readouts.blocks import Blocks, Differences, Part
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
 from zktrace.readouts.scales import Arrays, shape_of
@@ -45,52 +46,89 @@ def check_alike(arrays: NdArrays, shared: Arrays) -> None:
             )
 
 
-def reading(array: NDArray[Any], shared: Arrays, part: Part, blocks: Blocks) -> Floats:
-    """phi of a tensor beyond the first shared model's, in deviations."""
-    ours, theirs = Flow({part.name: array}, part.name), Flow(shared, part.name)
+def readings(
+    arrays: NdArrays, shared: Arrays, parts: Mapping[str, Part], blocks: Blocks
+) -> dict[str, Floats]:
+    """phi of tensors beyond the first shared model's, in deviations."""
 
-    def differences(count: int) -> Callable[[], Singles]:
-        some, others = ours.take(count), theirs.take(count)
+    def differences(part: Part) -> Callable[[int], Differences]:
+        ours, theirs = Flow(arrays, part.name), Flow(shared, part.name)
 
-        def made() -> Singles:
-            wide = np.subtract(some, others, dtype=np.float64 if some.dtype == np.float64 else np.float32)
-            wide /= wide.dtype.type(part.deviation)
-            found: Singles = wide.astype(np.float32, copy=False)
-            return found
+        def taken(count: int) -> Differences:
+            some, others = ours.take(count), theirs.take(count)
+            wide = np.float64 if some.dtype == np.float64 else np.float32
 
-        return made
+            def at(place: slice) -> Singles:
+                found: NDArray[Any] = np.subtract(some[place], others[place], dtype=wide)
+                return found.astype(np.float32, copy=False)
 
-    return blocks.readings(part, differences)
+            return at
+
+        return taken
+
+    found = blocks.readings((part, differences(part)) for part in parts.values())
+    return {name: values / parts[name].deviation for name, values in found.items()}
 
 
-def taken_out(array: NDArray[Any], shared: Arrays, part: Part, blocks: Blocks) -> NDArray[Any]:
-    """A tensor without what it has along the directions beyond the first shared model.
+def taken_out(
+    arrays: NdArrays, shared: Arrays, parts: Mapping[str, Part], blocks: Blocks
+) -> dict[str, NDArray[Any]]:
+    """The tensors that carry, without what they have along the directions beyond the first shared model.
 
     A float16 comes back as a float32, which is what the condition can be kept in.
     """
-    kept = np.ascontiguousarray(array, dtype=np.float64 if array.dtype == np.float64 else np.float32)
-    if not np.isfinite(kept).all():
-        raise InputError(
-            f"the tensor {shown(part.name)} has numbers that are not finite: nothing is aggregated"
-        )
+    given = {name: _flat(arrays[name]) for name in parts}
+    made = room_for({name: (each.size, each.dtype) for name, each in given.items()})
+    left = dict(parts)
     for _ in range(_PASSES):
-        values = reading(kept, shared, part, blocks)
-        kept = _moved(kept, -values, part, blocks)
-        if ROUNDING * float(np.sqrt(np.mean(values * values))) <= LEFT:
+        values = readings(given, shared, left, blocks)
+        _check_finite(given, values, left, blocks)
+        _move(given, made, values, left, blocks)
+        given = made
+        left = {name: part for name, part in left.items() if ROUNDING * _size(values[name]) > LEFT}
+        if not left:
             break
-    return kept
+    return {name: each.reshape(arrays[name].shape) for name, each in made.items()}
 
 
-def _moved(array: NDArray[Any], values: Floats, part: Part, blocks: Blocks) -> NDArray[Any]:
-    flat, length = array.reshape(-1), blocks.length
-    made = np.empty_like(flat)
+def _check_finite(
+    given: NdArrays, values: Mapping[str, Floats], parts: Mapping[str, Part], blocks: Blocks
+) -> None:
+    """InputError if a number is not finite: one that is not makes every reading so, and so do numbers whose
+    sums overflow. What comes after the last block is not read."""
+    for name, part in parts.items():
+        rest = given[name][part.blocks * blocks.length :]
+        if not (np.isfinite(values[name]).all() and np.isfinite(rest).all()):
+            raise InputError(
+                f"the tensor {shown(name)} has numbers that are not finite, or too large to be added up: "
+                "nothing is aggregated"
+            )
 
-    def move(piece: tuple[int, int]) -> None:
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    wide = np.float64 if array.dtype == np.float64 else np.float32
+    return np.ascontiguousarray(array, dtype=wide).reshape(-1)
+
+
+def _size(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values * values)))
+
+
+def _move(
+    given: NdArrays, made: NdArrays, values: Mapping[str, Floats], parts: Mapping[str, Part], blocks: Blocks
+) -> None:
+    """Tensors less their values along the directions; what is made may be what is given."""
+    length = blocks.length
+
+    def move(part: Part, piece: tuple[int, int]) -> None:
         place = slice(piece[0] * length, (piece[0] + piece[1]) * length)
-        np.add(flat[place], blocks.move(part, piece, values, part.deviation), out=made[place])
+        some, out = given[part.name][place], made[part.name][place]
+        for at, step in blocks.move(part, piece, -values[part.name], part.deviation):
+            np.add(some[at], step, out=out[at])
 
-    for _ in in_order(move, blocks.pieces(part)):
+    pieces = ((part, piece) for part in parts.values() for piece in blocks.pieces(part))
+    for _ in in_order(lambda each: move(*each), pieces):
         pass
-    rest = slice(part.blocks * length, None)
-    made[rest] = flat[rest]
-    return made.reshape(array.shape)
+    for name, part in parts.items():
+        rest = slice(part.blocks * length, None)
+        made[name][rest] = given[name][rest]

@@ -18,6 +18,7 @@ from zktrace.marking.settings import usual_strength
 from zktrace.marking.writer import Job, Step, Writer
 from zktrace.models import LazyTensor, ModelState, Tensor
 from zktrace.primitives.pipeline import in_order
+from zktrace.primitives.room import room_for
 from zktrace.readouts.blocks import Blocks, Part
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
@@ -26,6 +27,7 @@ from zktrace.readouts.reader import Terms
 from zktrace.readouts.scales import Arrays
 from zktrace.readouts.spread import recorded
 
+_COARSE: Final = ("float16", "bfloat16")
 _HALF_LOST: Final = 13  # bits of a float32 that a float16 does not have
 _HALF_LEAST: Final = 2.0**-14  # below it a float16 has the fixed step of 2^-24
 _HALF_STEP: Final = 2.0**-24
@@ -63,18 +65,58 @@ class SpreadMark:
     ) -> Iterator[NDArray[Any]]:
         """The numbers of a tensor with a word in them, in an element type (of bfloat16: the bits)."""
         part, length = self.parts[name], self.blocks.length
-        unit, wide = self.strength * part.deviation, np.float64 if dtype == "float64" else np.float32
 
-        def added(piece: tuple[int, int], weights: NDArray[Any]) -> NDArray[Any]:
-            move = self.blocks.move(part, piece, signs, unit)
-            into = move if wide is np.float32 else np.empty(len(move))
-            np.add(weights, move, out=into, casting="same_kind")
-            return rounded(into, dtype, dither.at(piece[0] * length // 4))
+        def made(piece: tuple[int, int], weights: NDArray[Any]) -> NDArray[Any]:
+            out = np.empty(len(weights), dtype=_stored(dtype))
+            self._write(part, piece, weights, out, dtype=dtype, signs=signs, dither=dither)
+            return out
 
         given = ((each, flow.take(each[1] * length)) for each in self.blocks.pieces(part))
-        yield from in_order(lambda each: added(*each), given)
-        rest = flow.take(length).astype(wide, copy=False)  # carries nothing: less than a block
-        yield (rest.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else rest.astype(dtype)
+        yield from in_order(lambda each: made(*each), given)
+        yield _unmarked(flow.take(length), dtype)
+
+    def written(
+        self, tensors: Mapping[str, tuple[NDArray[Any], str, Stream]], signs: Floats
+    ) -> dict[str, NDArray[Any]]:
+        """The same of tensors in memory, flat and whole: by name, an array, an element type and a dither.
+
+        All of them are shared out among the same threads, so small ones do not wait for each other.
+        """
+        length = self.blocks.length
+        made = room_for({name: (each.size, _stored(dtype)) for name, (each, dtype, _) in tensors.items()})
+
+        def write(name: str, piece: tuple[int, int]) -> None:
+            array, dtype, dither = tensors[name]
+            place = slice(piece[0] * length, (piece[0] + piece[1]) * length)
+            weights, out = array.reshape(-1)[place], made[name][place]
+            self._write(self.parts[name], piece, weights, out, dtype=dtype, signs=signs, dither=dither)
+
+        pieces = ((name, piece) for name in tensors for piece in self.blocks.pieces(self.parts[name]))
+        for _ in in_order(lambda each: write(*each), pieces):
+            pass
+        for name, (array, dtype, _) in tensors.items():
+            rest = slice(self.parts[name].blocks * length, None)
+            made[name][rest] = _unmarked(array.reshape(-1)[rest], dtype)
+        return made
+
+    def _write(
+        self,
+        part: Part,
+        piece: tuple[int, int],
+        weights: NDArray[Any],
+        out: NDArray[Any],
+        *,
+        dtype: str,
+        signs: Floats,
+        dither: Stream,
+    ) -> None:
+        """Some blocks of a tensor with a word in them."""
+        begin = piece[0] * self.blocks.length
+        for place, move in self.blocks.move(part, piece, signs, self.strength * part.deviation):
+            into = move if dtype in _COARSE else out[place]
+            np.add(weights[place], move, out=into, casting="same_kind")
+            if into is move:
+                out[place] = rounded(move, dtype, dither.at((begin + place.start) // 4))
 
 
 class SpreadWriter(Writer):
@@ -104,7 +146,7 @@ class SpreadWriter(Writer):
 
 def rounded(values: NDArray[Any], dtype: str, dither: Stream) -> NDArray[Any]:
     """Values in an element type; of bfloat16 the bits. Types of 16 bits are dithered."""
-    if dtype not in ("float16", "bfloat16"):
+    if dtype not in _COARSE:
         return values
     drawn = dither.words(-(-len(values) // 4)).view(np.uint16)[: len(values)].astype(np.uint32)
     if dtype == "bfloat16":
@@ -116,3 +158,16 @@ def rounded(values: NDArray[Any], dtype: str, dither: Stream) -> NDArray[Any]:
     small = np.floor(values / np.float32(_HALF_STEP) + drawn / np.float32(1 << 16)) * np.float32(_HALF_STEP)
     both = np.where(np.abs(values) < _HALF_LEAST, small, normal)
     return np.clip(both, -_HALF_MOST, _HALF_MOST).astype(np.float16)
+
+
+def _stored(dtype: str) -> np.dtype[Any]:
+    """What numpy has for an element type."""
+    return np.dtype(np.uint16 if dtype == "bfloat16" else dtype)
+
+
+def _unmarked(rest: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """What a tensor has after its last block: less than one, which carries nothing."""
+    wide = rest.astype(np.float64 if dtype == "float64" else np.float32, copy=False)
+    if dtype == "bfloat16":
+        return (wide.view(np.uint32) >> 16).astype(np.uint16)
+    return wide.astype(dtype, copy=False)

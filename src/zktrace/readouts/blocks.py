@@ -13,31 +13,30 @@ of bits a tensor, under the seed of the release's directions: whoever has it kno
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zktrace.carriers import LEAST
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
 from zktrace.models import ModelState
-from zktrace.primitives.hadamard import Singles, transformed
+from zktrace.primitives.hadamard import Octets, Singles, transformed, transformed_signs
 from zktrace.primitives.pipeline import in_order
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow
 from zktrace.readouts.scales import Arrays
 
-Octets = NDArray[np.uint8]
+Differences = Callable[[slice], Singles]  # at a place among the weights of a piece
 
 MOST: Final = 1 << 13
 REALS: Final = ("float64", "float32", "float16", "bfloat16")
 BLOCKS: Final = 16  # that a tensor has at least
 TENSORS: Final = 2048  # that carry at most: the largest
 CHUNK: Final = 1 << 20  # weights that a thread works on at a time: large pages
-_CACHED: Final = 1 << 16  # weights that a processor has at hand
+_CACHED: Final = 1 << 17  # weights that a processor has at hand
 _ROOM: Final = 1 << 10  # weights a position that a code has by default
 _LONGEST: Final = 1 << 12  # what a code has by default at most
 _SIGNS: Final = (1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)).astype(
@@ -143,28 +142,44 @@ class Blocks:
         step = max(1, CHUNK // self.length)
         return ((first, min(step, part.blocks - first)) for first in range(0, part.blocks, step))
 
-    def move(self, part: Part, piece: tuple[int, int], values: Floats, unit: float) -> Singles:
+    def move(
+        self, part: Part, piece: tuple[int, int], values: Floats, unit: float
+    ) -> Iterator[tuple[slice, Singles]]:
         """The move of some blocks by a value a position, each times a unit.
 
-        Where values are signs, sums are of whole numbers: the same on every machine, to the last bit.
+        It comes a few blocks at a time, with their place among the weights of all of them; room is used
+        again, so what is to be kept is copied. Where values are signs, sums are of whole numbers: the same
+        on every machine, to the last bit.
         """
         outer, inner = self._octets(part, "outer", piece), self._octets(part, "inner", piece)
         signs, wanted = _SIGNS * np.float32(unit / math.sqrt(self.length)), values.astype(np.float32)
-        found: Singles = np.empty((piece[1], self.length), dtype=np.float32)
+        whole = bool((np.abs(values) == 1.0).all())
+        if whole:
+            inner = inner ^ np.packbits(values < 0.0)
         for some, one, two in self._steps(piece[1]):
-            np.multiply(_signs(inner[some], _SIGNS, one), wanted, out=one)
-            made = transformed(one, two)
-            np.multiply(made, _signs(outer[some], signs, two if made is one else one), out=found[some])
-        return found.reshape(-1)
+            if whole:
+                made = transformed_signs(inner[some], one, two)
+            else:
+                np.multiply(_signs(inner[some], _SIGNS, one), wanted, out=one)
+                made = transformed(one, two)
+            found = _signs(outer[some], signs, two if made is one else one)
+            np.multiply(made, found, out=found)
+            yield self._place(some), found.reshape(-1)
 
-    def reading(self, part: Part, piece: tuple[int, int], differences: Singles) -> Floats:
-        """What some blocks add to phi, before it is divided by the tensor's blocks and n^(1/2)."""
+    def reading(self, part: Part, piece: tuple[int, int], differences: Differences) -> Floats:
+        """What some blocks add to phi, before it is divided by the tensor's blocks and n^(1/2).
+
+        What is not finite makes all of it so.
+        """
         outer, inner = self._octets(part, "outer", piece), self._octets(part, "inner", piece)
-        given, total = differences.reshape(piece[1], self.length), np.zeros(self.length)
-        for some, one, two in self._steps(piece[1]):
-            np.multiply(_signs(outer[some], _SIGNS, one), given[some], out=one)
-            made = transformed(one, two)
-            total += np.einsum("ij,ij->j", made, _signs(inner[some], _SIGNS, two if made is one else one))
+        total = np.zeros(self.length)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for some, one, two in self._steps(piece[1]):
+                given = differences(self._place(some)).reshape(-1, self.length)
+                np.multiply(_signs(outer[some], _SIGNS, one), given, out=one)
+                made = transformed(one, two)
+                signs = _signs(inner[some], _SIGNS, two if made is one else one)
+                total += np.einsum("ij,ij->j", made, signs)
         return total
 
     def _octets(self, part: Part, use: str, piece: tuple[int, int]) -> Octets:
@@ -172,6 +187,10 @@ class Blocks:
         stream = Stream(f"spread/{use}", self.seed, part.name.encode()).at(piece[0] * self.length // 64)
         words = stream.words(piece[1] * self.length // 64)
         return words.astype("<u8", copy=False).view(np.uint8).reshape(piece[1], self.length // 8)
+
+    def _place(self, some: slice) -> slice:
+        """Of the weights of some blocks."""
+        return slice(some.start * self.length, some.stop * self.length)
 
     def _steps(self, count: int) -> Iterator[tuple[slice, Singles, Singles]]:
         """Some of so many blocks after the other, with two arrays of room for them that are used again."""
@@ -183,15 +202,33 @@ class Blocks:
 
     def moves(self, part: Part, values: Floats, unit: float = 1.0) -> Iterator[Singles]:
         """The move of a tensor, piece by piece up to its last whole block."""
-        return in_order(lambda piece: self.move(part, piece, values, unit), self.pieces(part))
 
-    def readings(self, part: Part, differences: Callable[[int], Callable[[], Singles]]) -> Floats:
-        """phi of differences, in deviations: asked for so many after so many, each when a thread is at it."""
-        given = ((piece, differences(piece[1] * self.length)) for piece in self.pieces(part))
-        total = np.zeros(self.length)
-        for found in in_order(lambda each: self.reading(part, each[0], each[1]()), given):
-            total += found
-        return total / (part.blocks * math.sqrt(self.length))
+        def whole(piece: tuple[int, int]) -> Singles:
+            found: Singles = np.empty(piece[1] * self.length, dtype=np.float32)
+            for place, move in self.move(part, piece, values, unit):
+                found[place] = move
+            return found
+
+        return in_order(whole, self.pieces(part))
+
+    def readings(self, tensors: Iterable[tuple[Part, Callable[[int], Differences]]]) -> dict[str, Floats]:
+        """phi of the differences of tensors, by their names, in the unit of these differences.
+
+        They are asked for so many after so many, and each when a thread is at it.
+        """
+        totals: dict[str, Floats] = {}
+
+        def pieces() -> Iterator[tuple[Part, tuple[int, int], Differences]]:
+            for part, differences in tensors:
+                for piece in self.pieces(part):
+                    yield part, piece, differences(piece[1] * self.length)
+
+        def read(part: Part, piece: tuple[int, int], differences: Differences) -> tuple[Part, Floats]:
+            return part, self.reading(part, piece, differences) / (part.blocks * math.sqrt(self.length))
+
+        for part, found in in_order(lambda each: read(*each), pieces()):
+            totals[part.name] = totals[part.name] + found if part.name in totals else found
+        return totals
 
 
 def _signs(octets: Octets, table: Singles, room: Singles) -> Singles:

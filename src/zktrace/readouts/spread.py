@@ -36,7 +36,7 @@ from zktrace.models import ModelState
 from zktrace.primitives.hadamard import Singles
 from zktrace.primitives.loading import loaded
 from zktrace.primitives.text import shown
-from zktrace.readouts.blocks import REALS, Blocks, Part, carrying, large, usual
+from zktrace.readouts.blocks import REALS, Blocks, Differences, Part, carrying, large, usual
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.flow import Flow, every
 from zktrace.readouts.matching import Matched, matched
@@ -212,9 +212,9 @@ class SpreadReader(Reader):
         """phi of a tensor's differences, those beyond a limit left out, and what is no number."""
         ours, theirs = Flow(arrays, part.name), Flow(self.shared, part.name)
 
-        def differences(count: int) -> Callable[[], Singles]:
+        def differences(count: int) -> Differences:
             some, others = ours.take(count), theirs.take(count)
-            return lambda: within(_differences(some, others, part.deviation))
+            return lambda place: within(_differences(some[place], others[place], part.deviation))
 
         def within(some: Singles) -> Singles:
             if not (some.min() >= -most and some.max() <= most):
@@ -222,7 +222,7 @@ class SpreadReader(Reader):
             return some
 
         most = min(limit, _HUGE)
-        return self.blocks.readings(part, differences)
+        return self.blocks.readings([(part, differences)])[part.name]
 
 
 def _reals(arrays: Arrays) -> Arrays:
