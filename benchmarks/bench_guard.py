@@ -1,15 +1,22 @@
-"""What does a guard cost a server, beside copying the arrays? A ResNet-18 of full width, in memory."""
+"""What does a guard cost a server, beside copying the arrays? A ResNet-18 of full width, in memory.
 
+Bounds are for the median on a machine that has nothing else to do. Least times, and the processor time of all
+threads, say what it takes where others work beside it.
+"""
+
+import statistics
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import zktrace
-from timing import Row, at_most, median_ms, report
+from timing import Row, at_most, least_ms, report, walls_ms
 from zktrace.learning.resnet import resnet18
 from zktrace.learning.states import state_of
 from zktrace.models import ModelState, model_digest
+
+BOUNDS = {"a station's copy of a round": 60, "an aggregate, cleaned": 150}
 
 
 def measured() -> list[Row]:
@@ -19,20 +26,29 @@ def measured() -> list[Row]:
         home = zktrace.Workspace.create(Path(folder) / "operator", title="a benchmark")
         home.enrol("alpha", zktrace.Credential.new("alpha").request(home.setup))
         guard = home.guard(arrays)
-        copy = median_ms(lambda: {name: each.copy() for name, each in arrays.items()})
-        sent = median_ms(lambda: guard.outgoing("alpha", arrays))
         aggregate = guard.outgoing("alpha", arrays)
-        cleaned = median_ms(lambda: guard.incoming(aggregate))
         state = ModelState.from_arrays(aggregate)
-        digest = median_ms(lambda: model_digest(state))
-    return [
-        Row(name="copy the arrays", value=copy, unit="ms"),
-        at_most("a station's copy of a round", sent, "ms", 60),
-        at_most("an aggregate, cleaned", cleaned, "ms", 150),
-        Row(name="a station's copy, in copies of the arrays", value=sent / copy, unit="x"),
-        Row(name="an aggregate, in copies of the arrays", value=cleaned / copy, unit="x"),
-        Row(name="digest of a copy, for the record", value=digest, unit="ms"),
-    ]
+        calls = {
+            "copy the arrays": lambda: {name: each.copy() for name, each in arrays.items()},
+            "a station's copy of a round": lambda: guard.outgoing("alpha", arrays),
+            "an aggregate, cleaned": lambda: guard.incoming(aggregate),
+            "digest of a copy, for the record": lambda: model_digest(state),
+        }
+        walls = {name: walls_ms(call) for name, call in calls.items()}
+        works = {name: least_ms(call, repeat=11) for name, call in calls.items()}
+    rows = []
+    for name, times in walls.items():
+        median = statistics.median(times)
+        bound = BOUNDS.get(name)
+        rows += [
+            Row(name=name, value=median, unit="ms") if bound is None else at_most(name, median, "ms", bound),
+            Row(name=f"{name}: least", value=times[0], unit="ms"),
+            Row(name=f"{name}: processor time, least", value=works[name], unit="ms"),
+        ]
+    for name in BOUNDS:
+        copies = works[name] / works["copy the arrays"]
+        rows.append(Row(name=f"{name}, in copies of the arrays by processor time", value=copies, unit="x"))
+    return rows
 
 
 if __name__ == "__main__":

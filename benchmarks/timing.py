@@ -1,4 +1,4 @@
-"""What the benchmarks share: the median of repeated runs, and a report as a table and as JSON."""
+"""What the benchmarks share: times of repeated runs, and a report as a table and as JSON."""
 
 import json
 import statistics
@@ -21,16 +21,21 @@ class Row:
     holds: bool | None = None
 
 
-def median_ms(call: Callable[[], object], *, repeat: int = 11, warm_up: int = 2) -> float:
-    """Median wall time of `call` in milliseconds."""
+def walls_ms(call: Callable[[], object], *, repeat: int = 11, warm_up: int = 2) -> list[float]:
+    """Wall times of `call` in milliseconds, the least first: on a machine that is shared it says most."""
     for _ in range(warm_up):
         call()
     times = []
     for _ in range(repeat):
         start = time.perf_counter()
         call()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times)
+        times.append(1e3 * (time.perf_counter() - start))
+    return sorted(times)
+
+
+def median_ms(call: Callable[[], object], *, repeat: int = 11, warm_up: int = 2) -> float:
+    """Median wall time of `call` in milliseconds."""
+    return statistics.median(walls_ms(call, repeat=repeat, warm_up=warm_up))
 
 
 def least_ms(call: Callable[[], object], *, repeat: int = 25) -> float:
