@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from zktrace.registry.log import Extension, Head
     from zktrace.registry.requests import Request
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CannotTell",
     "CopySettings",

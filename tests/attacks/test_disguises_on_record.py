@@ -62,7 +62,7 @@ def test_a_disguised_copy_is_traced_and_judged(
 ) -> None:
     copy = home.dispatch(LEAKER)
     suspect = DISGUISES[disguise]({name: np.array(each) for name, each in copy.arrays.items()})
-    case = home.trace(suspect, budget="1/1000")
+    case = home.trace(suspect, budget="1/1000000")
     assert case.named == (LEAKER,)
     found = zktrace.judge(
         case.evidence,

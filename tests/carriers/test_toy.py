@@ -85,14 +85,14 @@ def test_the_whole_life_cycle_runs_with_a_carrier_that_was_added(tmp_path: Path)
     assert np.array_equal(copies["bravo"].arrays["other"], model()["other"])
     noise = 0.2 * np.random.default_rng(5).normal(size=300)
     suspect = {**copies["bravo"].arrays, "toy": copies["bravo"].arrays["toy"] + noise}
-    case = home.trace(suspect, budget="1/1000")
+    case = home.trace(suspect, budget="1/1000000")
     assert case.named == ("bravo",)
     found = zktrace.judge(case.evidence, head=home.head, suspect=suspect)
     assert found.named == ("bravo",)
     assert any("toy: 256 values of the suspect read again" in each for each in found.steps[4].checked)
     with pytest.raises(EvidenceRejected):
         zktrace.judge(case.evidence, head=home.head, suspect=model())
-    assert home.trace(model(), budget="1/1000").named == ()
+    assert home.trace(model(), budget="1/1000000").named == ()
     assert "Each is one number of the toy." in case.report(tmp_path / "case.html").read_text()
 
 

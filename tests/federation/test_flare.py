@@ -49,7 +49,7 @@ def simulated(script: Path, *arguments: str | Path, folder: Path) -> str:
 
 def named(home: zktrace.Workspace, path: Path) -> tuple[str, ...]:
     with np.load(path) as kept:
-        return home.trace(dict(kept), budget="1/1000").named
+        return home.trace(dict(kept), budget="1/1000000").named
 
 
 def broadcasts(home: zktrace.Workspace) -> list[tuple[str, int]]:

@@ -51,13 +51,13 @@ def test_a_leaked_broadcast_of_the_first_round_names_its_node(
     server_app.app(grid, context)
     home = zktrace.Workspace.open(tmp_path / "operator")
     assert len(home.registry.ledger().by_row) == 3
-    named = {node: home.trace(arrays, budget="1/1000").named for node, _, arrays in sent[:3]}
+    named = {node: home.trace(arrays, budget="1/1000000").named for node, _, arrays in sent[:3]}
     assert all(len(each) == 1 for each in named.values())
     assert len(set(named.values())) == 3
     import torch
 
     final = {name: each.numpy() for name, each in torch.load("model.pt", weights_only=True).items()}
-    assert home.trace(final, budget="1/1000").named == ()
+    assert home.trace(final, budget="1/1000000").named == ()
 
 
 def test_two_lines_are_all_that_is_added() -> None:

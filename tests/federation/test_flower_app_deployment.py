@@ -115,7 +115,7 @@ def test_a_copy_that_a_node_received_names_it_and_is_on_record(tmp_path: Path) -
 
 def judged(home: zktrace.Workspace, leaked: Path, owner: str) -> None:
     """The trace names the owner, and a judge upholds it from evidence, head and models alone."""
-    case = home.trace(leaked, budget="1/1000", release="federation")
+    case = home.trace(leaked, budget="1/1000000", release="federation")
     assert case.named == (owner,)
     judgement = zktrace.judge(
         case.evidence,

@@ -70,7 +70,7 @@ def test_a_leaked_copy_is_traced_and_judged(home: zktrace.Workspace, dtype: str,
     copy = home.dispatch("station-4", dtype)
     assert copy.weak in ((), None)  # None: it was there
     suspect = {name: CHANGES[change](np.array(array)) for name, array in copy.arrays.items()}
-    case = home.trace(suspect, release=dtype, budget="1/1000")
+    case = home.trace(suspect, release=dtype, budget="1/1000000")
     assert case.named == ("station-4",)
     found = zktrace.judge(
         case.evidence,
@@ -92,7 +92,7 @@ def test_everybody_in_an_average_is_named(home: zktrace.Workspace, members: tupl
     who = tuple(NAMES[at] for at in members)
     copies = [home.dispatch(name, "float32").arrays for name in who]
     suspect = {name: np.mean([copy[name] for copy in copies], axis=0) for name in copies[0]}
-    case = home.trace(suspect, release="float32", budget="1/1000")
+    case = home.trace(suspect, release="float32", budget="1/1000000")
     assert set(case.named) == set(who)
     found = zktrace.judge(
         case.evidence, head=home.head, suspect=suspect, shared=home.opened("float32").shared
@@ -108,12 +108,12 @@ def test_models_that_were_never_marked_name_nobody(home: zktrace.Workspace, seed
         for name, array in arrays().items()
     }
     for suspect in (arrays(seed + 1), arrays(), trained_on):
-        assert home.trace(suspect, release="float32", budget="1/1000").named == ()
+        assert home.trace(suspect, release="float32", budget="1/1000000").named == ()
 
 
 def test_a_judge_without_the_shared_model_says_what_it_could_not_read(home: zktrace.Workspace) -> None:
     suspect = home.dispatch("station-2", "float32").arrays
-    case = home.trace(suspect, release="float32", budget="1/1000")
+    case = home.trace(suspect, release="float32", budget="1/1000000")
     found = zktrace.judge(case.evidence, head=home.head, suspect=suspect)
     assert found.named == ("station-2",)
     assert any(
@@ -168,4 +168,4 @@ def test_scales_and_weights_carry_side_by_side(tmp_path: Path) -> None:
         suspect = {
             name: model[name] if lost and name.startswith(lost) else array for name, array in copy.items()
         }
-        assert home.trace(suspect, budget="1/1000").named == ("station-1",)
+        assert home.trace(suspect, budget="1/1000000").named == ("station-1",)

@@ -49,7 +49,7 @@ def test_the_whole_of_it(home: zktrace.Workspace, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="exists"):
         copy.save(path)
     for suspect in (path, str(path), dict(copy.arrays)):
-        case = home.trace(suspect, budget="1/1000")
+        case = home.trace(suspect, budget="1/1000000")
         assert (str(case.verdict), case.named) == ("certified-attribute", ("bravo",))
         assert case.path is not None
         for evidence in (case.evidence, case.evidence.to_bytes(), case.path, str(case.path)):

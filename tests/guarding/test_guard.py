@@ -66,7 +66,7 @@ def test_every_round_is_traced_by_one_reference(home: zktrace.Workspace) -> None
         copies = {name: guard.outgoing(name, shared) for name in NAMES}
         local = {name: trained(each, rng) for name, each in copies.items()}
         for suspect in (copies["station-2"], local["station-2"]):
-            case = home.trace(suspect, budget="1/1000")
+            case = home.trace(suspect, budget="1/1000000")
             assert case.named == ("station-2",), number
             head = home.head
         shared = guard.incoming(mean_of(list(local.values())))
@@ -133,7 +133,7 @@ def test_types_of_16_bits_are_dithered_and_the_server_keeps_float32(
     copy = guard.copy("station-3", shared, number=5)
     assert {copy.tensor(name).dtype for name in ("conv.weight", "fc.weight")} == {transport}
     arrays = dict(copy.items())
-    assert home.trace(arrays, budget="1/1000").named == ("station-3",)
+    assert home.trace(arrays, budget="1/1000000").named == ("station-3",)
     back = guard.incoming(mean_of([arrays]))
     assert all(back[name].dtype == np.float32 for name in ("conv.weight", "fc.weight"))
     assert np.abs(read(guard, back)).max() == 0.0
@@ -147,7 +147,7 @@ def test_a_model_in_float16_is_kept_in_float32(home: zktrace.Workspace) -> None:
     guard = home.guard(half)
     sent = guard.outgoing("station-0", guard.incoming(half))
     assert sent["fc.weight"].dtype == np.float16
-    assert home.trace(sent, budget="1/1000").named == ("station-0",)
+    assert home.trace(sent, budget="1/1000000").named == ("station-0",)
 
 
 def changed(change: Callable[[Arrays], None]) -> Arrays:
@@ -229,7 +229,7 @@ def test_who_gets_no_copy(home: zktrace.Workspace) -> None:
     with pytest.raises(Refused, match="no station"):
         guard.outgoing("stranger", first())
     home.enrol("late", zktrace.Credential.new("late").request(home.setup))
-    assert home.trace(guard.outgoing("late", first()), budget="1/1000").named == ("late",)
+    assert home.trace(guard.outgoing("late", first()), budget="1/1000000").named == ("late",)
     home.registry.add(RevocationRecord(station="late", reason="left"))
     with pytest.raises(Refused, match="revoked"):
         guard.outgoing("late", first())
@@ -309,9 +309,9 @@ def test_averages_over_rounds_and_stations(home: zktrace.Workspace) -> None:
             seen[name].append(guard.outgoing(name, shared))
             local[name] = trained(seen[name][-1], rng, rate=0.2)
         shared = guard.incoming(mean_of(list(local.values())))
-    assert home.trace(mean_of(seen["station-5"]), budget="1/1000").named == ("station-5",)
+    assert home.trace(mean_of(seen["station-5"]), budget="1/1000000").named == ("station-5",)
     both = mean_of([seen["station-0"][0], seen["station-3"][2]])
-    assert set(home.trace(both, budget="1/1000").named) == {"station-0", "station-3"}
+    assert set(home.trace(both, budget="1/1000000").named) == {"station-0", "station-3"}
 
 
 @pytest.mark.slow

@@ -97,12 +97,12 @@ def test_a_folded_copy_from_dispatch_to_judge(tmp_path: Path, bits: int) -> None
     home.release(model, carriers=("weight",))
     copy = dict(home.dispatch("bravo").arrays)
     suspect = fold(copy) if not bits else quantise_all(fold(copy), bits=bits)
-    case = home.trace(suspect, budget="1/1000")
+    case = home.trace(suspect, budget="1/1000000")
     assert case.named == ("bravo",)
     assert case.case.look.alignment == "folded"
     found = zktrace.judge(case.evidence, head=home.head, suspect=suspect, shared=model)
     assert found.named == ("bravo",)
     assert any("aligned by folded" in line for step in found.steps for line in step.checked)
-    assert home.trace(fold(model), budget="1/1000").named == ()
-    readable = home.trace(model, budget="1/1000")
+    assert home.trace(fold(model), budget="1/1000000").named == ()
+    readable = home.trace(model, budget="1/1000000")
     assert "folded" not in {each.alignment for each in readable.case.investigation.looks}

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 from statistics import mean, stdev
 from typing import Final
 
-from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
+from flint import arb
 
 from zktrace.errors import InputError
 
@@ -35,12 +35,31 @@ def equivalence(differences: Sequence[float], margin: float) -> Equivalence:
     if count < 2 or margin <= 0:
         raise InputError("equivalence is tested on two differences or more, with a positive margin")
     centre, error = mean(differences), stdev(differences) / sqrt(count)
-    reach = float(stdtrit(count - 1, 1 - LEVEL / 2)) * error
+    reach = _quantile(LEVEL / 2, count - 1) * error
     chance = max(_beyond(margin - centre, error, count), _beyond(margin + centre, error, count))
     return Equivalence(mean=centre, low=centre - reach, high=centre + reach, margin=margin, chance=chance)
 
 
 def _beyond(distance: float, error: float, count: int) -> float:
     """The chance that Student's t exceeds a distance in standard errors."""
-    found = distance / error if error else (inf if distance > 0 else -inf)
-    return float(stdtr(count - 1, -found))
+    if not error:
+        return 0.0 if distance > 0 else 1.0
+    return _above(distance / error, count - 1)
+
+
+def _above(value: float, freedom: int) -> float:
+    """P[t > value], by the regularised incomplete beta function."""
+    share = arb(freedom) / (arb(freedom) + arb(value) ** 2)
+    half = float(share.beta_lower(arb(freedom) / 2, arb(1) / 2, 1).mid()) / 2
+    return half if value > 0 else 1 - half
+
+
+def _quantile(chance: float, freedom: int) -> float:
+    """What t exceeds with this chance, below one half; by bisection."""
+    low, high = 0.0, 1.0
+    while _above(high, freedom) > chance:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _above(middle, freedom) > chance else (low, middle)
+    return high

@@ -15,7 +15,7 @@ import numpy as np
 
 from zktrace.codes import Code, unpack
 from zktrace.guarding.guard import CARRIER
-from zktrace.guarding.subspace import reading
+from zktrace.guarding.subspace import readings
 from zktrace.marking.settings import usual_strength
 from zktrace.marking.spread import SpreadMark
 from zktrace.readouts.directions import Floats
@@ -69,10 +69,11 @@ class ResidueBench:
         """What a shared model has along each direction beyond the first, in deviations; over all tensors."""
         shared, first = self.run.shared(number), release.shared
         mark = SpreadMark.of(release.terms(CARRIER), first, None)
-        total, blocks = np.zeros(mark.blocks.length), 0
+        found = readings(dict(shared.items()), first, mark.parts, mark.blocks)
+        blocks = sum(part.blocks for part in mark.parts.values())
+        total = np.zeros(mark.blocks.length)
         for name, part in mark.parts.items():
-            total += part.blocks * reading(shared[name], first, part, mark.blocks)
-            blocks += part.blocks
+            total += part.blocks * found[name]
         return total / blocks
 
     def _shares(self, release: OpenRelease, phi: Floats) -> tuple[Floats, Floats]:
