@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from zktrace.errors import InputError, MalformedFile, Refused, UnknownParameters
+from zktrace.learning.data import class_counts, episode_report, make_plan
+from zktrace.learning.data.counts import shuffled_labels
 from zktrace.learning.presets import NAMES, load_preset, parse_preset, preset_text
 
 
@@ -105,7 +107,7 @@ def test_whole_numbers_serve_as_numbers() -> None:
         ("alpha = 2.0", "alpha = [2.0]", "x.toml: federation.alpha must be a number, not [2.0]"),
         ("domain_shift = true", "domain_shift = 1", "x.toml: data.domain_shift must be true or false, not 1"),
         ('"gnss"', "7", "x.toml: data.dataset must be text in quotes, not 7"),
-        ('"gnss"', '"mnist"', "x.toml: data.dataset = 'mnist' must be one of gnss, cifar10"),
+        ('"gnss"', '"mnist"', "x.toml: data.dataset = 'mnist' must be one of gnss, cifar10, recordings"),
         ('"fedavg"', '"mean"', "x.toml: federation.aggregation = 'mean' must be one of fedavg, median"),
         ("clients = 10", "clients = 0", "x.toml: federation.clients = 0 must be at least 1"),
         (
@@ -138,7 +140,9 @@ def test_a_section_must_be_one() -> None:
 
 
 def test_what_is_no_preset(tmp_path: Path) -> None:
-    with pytest.raises(UnknownParameters, match="no preset 'tiny'; known: smoke, demo, study, half, desk, paper"):
+    with pytest.raises(
+        UnknownParameters, match="no preset 'tiny'; known: smoke, demo, study, half, desk, paper"
+    ):
         load_preset("tiny")
     with pytest.raises(Refused, match=r"absent\.toml: cannot be read"):
         load_preset(tmp_path / "absent.toml")
@@ -146,3 +150,99 @@ def test_what_is_no_preset(tmp_path: Path) -> None:
     noise.write_bytes(b"\xff\xfe")
     with pytest.raises(MalformedFile, match=r"noise\.toml: not UTF-8"):
         load_preset(noise)
+
+
+def test_study_has_the_papers_load_and_takes_two_minutes() -> None:
+    study, paper = load_preset("study"), load_preset("paper")
+    assert (study.episodes.shape, study.evaluation.shape) == (paper.episodes.shape, paper.evaluation.shape)
+    assert study.federation.clients == paper.federation.clients
+    assert study.marks.bits / study.model.width == paper.marks.bits / paper.model.width  # scales by width
+    first = study.pretraining.epochs * study.pretraining.samples
+    local = study.federation.clients * study.episodes.episodes * study.episodes.shape.images
+    assert (first + study.federation.rounds * local) / 1500 <= 120  # images/s of one process
+
+
+@pytest.mark.parametrize("seed", [42, 137, 271, 314, 1729, 2718, 3141, 5772, 6561, 9999])
+def test_in_study_every_station_forms_episodes(seed: int) -> None:
+    """By the labels alone: no sample is simulated."""
+    study = load_preset("study")
+    labels = shuffled_labels(class_counts(study.data.samples, imbalance=study.data.imbalance), seed=seed)
+    plan = make_plan(labels, classes=6, alpha=study.federation.alpha, seed=seed)
+    reports = episode_report(labels, plan.shards(), classes=6, shape=study.episodes.shape)
+    assert all(each.formable for each in reports)
+
+
+def test_a_preset_stands_on_another(tmp_path: Path) -> None:
+    """By name or from a file beside it; only what is named differs."""
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near" / "skewed.toml").write_text('base = "study"\n[federation]\nalpha = 0.5\n')
+    mine = tmp_path / "mine.toml"
+    mine.write_text('base = "near/skewed.toml"\n[federation]\nclients = 20\n[marks]\nmu = 2\n')
+    study, found = load_preset("study"), load_preset(mine)
+    assert found.federation == dataclasses.replace(study.federation, alpha=0.5, clients=20)
+    assert found.marks == dataclasses.replace(study.marks, mu=2.0)
+    rest = {"data", "model", "pretraining", "episodes", "evaluation"}
+    assert all(getattr(found, each) == getattr(study, each) for each in rest)
+    assert parse_preset('base = "study"', source="x") == study
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("base = 3", "mine.toml: base must be text in quotes, not 3"),
+        (
+            'base = "tiny"',
+            "mine.toml: base: no preset 'tiny'; known: smoke, demo, study, half, desk, paper, or",
+        ),
+        ('base = "absent.toml"', "absent.toml: cannot be read"),
+        ('base = "mine.toml"', "mine.toml: base: stands on itself"),
+        ('base = "back.toml"', "mine.toml: base: stands on itself"),
+        ('base = "study"\n[marks]\nbit = 3', "mine.toml: unknown key 'marks.bit'; known here: bits"),
+        ('base = "study"\n[mark]\nbits = 3', "mine.toml: unknown key 'mark'; known here: data"),
+        ('base = "study"\nmarks = 3', "mine.toml: marks must be a section, not 3"),
+        ('base = "study"\n[marks]\nbits = 0', "mine.toml: marks.bits = 0 must be at least 1"),
+        ('base = "study"\n[marks]\nbits = "a"', "mine.toml: marks.bits must be a whole number, not 'a'"),
+        ('base = "wrong.toml"', "wrong.toml: marks.bits = 0 must be at least 1"),
+        (
+            "[marks]\nbits = 3",
+            "mine.toml: missing keys 'data', 'episodes', 'evaluation', 'federation', 'model'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_base_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "back.toml").write_text('base = "mine.toml"')
+    (tmp_path / "wrong.toml").write_text('base = "study"\n[marks]\nbits = 0')
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_preset(tmp_path / "mine.toml")
+    assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_presets_do_not_stand_on_each_other_without_end(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}.toml").write_text(f'base = "{number + 1}.toml"')
+    (tmp_path / "30.toml").write_text('base = "study"')
+    assert load_preset(tmp_path / "20.toml") == load_preset("study")
+    with pytest.raises(InputError, match=r"16\.toml: base: more than 16 presets stand on each other"):
+        load_preset(tmp_path / "0.toml")
+
+
+def test_a_text_that_came_alone_names_no_file() -> None:
+    with pytest.raises(InputError, match=r"a run file: base = '/etc/x\.toml' must be one of smoke"):
+        parse_preset('base = "/etc/x.toml"', source="a run file")
+
+
+def test_a_preset_names_recordings(tmp_path: Path) -> None:
+    """From where its file is; a preset without recordings says nothing of them."""
+    mine = tmp_path / "mine.toml"
+    mine.write_text('base = "study"\n[data]\ndataset = "recordings"\nfolder = "crpa"\nfull_scale = 32768\n')
+    data = load_preset(mine).data
+    assert (data.dataset, data.folder, data.full_scale) == ("recordings", str(tmp_path / "crpa"), 32768.0)
+    assert data.as_dict().keys() - load_preset("study").data.as_dict().keys() == {"folder", "full_scale"}
+    mine.write_text('base = "study"\n[data]\ndataset = "recordings"\n')
+    with pytest.raises(InputError, match=r"mine\.toml: data\.folder is missing: where the recordings are"):
+        load_preset(mine)
+    mine.write_text('base = "study"\n[data]\nfull_scale = 0\n')
+    with pytest.raises(InputError, match=r"data\.full_scale = 0\.0 must be a positive number"):
+        load_preset(mine)

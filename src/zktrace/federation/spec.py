@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zktrace.errors import InputError
+from zktrace.learning.data.recordings import listing_digest
 from zktrace.learning.data.source import DataSource, source_of
 from zktrace.learning.presets import Preset
 from zktrace.learning.resnet import ResNet, resnet18, resnet34
@@ -76,7 +77,7 @@ class RunSpec:
     def facts(self) -> dict[str, Any]:
         """What makes two runs the same, whatever machine they ran on."""
         return {
-            "preset": self.preset.as_dict(),
+            "preset": preset_facts(self.preset),
             "seed": self.seed,
             "words": hashlib.sha256(b"".join(self.words)).hexdigest(),
             **({"stations": list(self.names)} if self.names else {}),
@@ -86,6 +87,14 @@ class RunSpec:
     def digest(self) -> str:
         """SHA-256 of the facts."""
         return hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()
+
+
+def preset_facts(preset: Preset) -> dict[str, Any]:
+    """A preset without a machine's folders: recordings are known by what they list."""
+    facts = preset.as_dict()
+    if preset.data.dataset == "recordings":
+        facts["data"]["folder"] = listing_digest(Path(preset.data.folder))
+    return facts
 
 
 def sample_counts(spec: RunSpec) -> tuple[int, ...]:

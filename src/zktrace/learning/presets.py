@@ -1,12 +1,13 @@
-"""Settings of a whole run as plain TOML: `smoke`, `demo`, `study`, `half`, `desk` and `paper` come with the package.
+"""Settings of a whole run as plain TOML; some come with the package (`NAMES`).
 
-A user copies one, edits it and names the file. Every key is written out; one that is missing, unknown, of
-another type or out of range is an error of one line that names the key and the file. Needs no torch.
+A user copies one, edits it and names the file, with every key written out; or writes `base = "study"` above
+the few keys that differ. The base is a name, or a TOML file beside this one. A key that is missing, unknown,
+of another type or out of range is an error of one line that names the key and the file. Needs no torch.
 """
 
 import dataclasses
 import math
-from collections.abc import Collection
+import os
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,11 +17,13 @@ from zktrace.errors import InputError, MalformedFile, UnknownParameters
 from zktrace.learning.aggregation import RULES
 from zktrace.learning.configs import EpisodeShape, EpisodicConfig, PretrainConfig, require
 from zktrace.primitives.files import read_bounded
+from zktrace.primitives.text import shown
 from zktrace.primitives.toml import check_keys, check_whole, parse_toml, value_of
 
 NAMES = ("smoke", "demo", "study", "half", "desk", "paper")
-DATASETS = ("gnss", "cifar10")
+DATASETS = ("gnss", "cifar10", "recordings")
 _LARGEST = 1 << 20
+_DEEPEST = 16  # presets that stand on each other
 
 Section = TypeVar("Section")
 
@@ -32,19 +35,32 @@ def _require_one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """Which samples there are. `imbalance`, `setting` and `domain_shift` concern simulated GNSS only."""
+    """Which samples there are: `samples` to `domain_shift` of simulated GNSS, what follows of recordings."""
 
     dataset: str
     samples: int
     imbalance: float  # largest class over smallest
     setting: str  # of the multipath: A or B
     domain_shift: bool  # a front end of its own for each station
+    folder: str = ""  # of the recordings; in a file, from where the file is
+    full_scale: float = 1.0  # of the recordings' components
 
     def __post_init__(self) -> None:
         _require_one_of("dataset", self.dataset, DATASETS)
+        if self.dataset == "recordings" and not self.folder:
+            raise InputError("folder is missing: where the recordings are")
+        require("full_scale", self.full_scale, 0 < self.full_scale < math.inf, "a positive number")
         _require_one_of("setting", self.setting, ("A", "B"))
         require("samples", self.samples, self.samples >= 1, "at least 1")
         require("imbalance", self.imbalance, 1 <= self.imbalance < math.inf, "at least 1")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The section of the file; what only recordings have is left out where there are none."""
+        left_out = () if self.dataset == "recordings" else _OPTIONAL
+        return {key: value for key, value in dataclasses.asdict(self).items() if key not in left_out}
+
+
+_OPTIONAL = ("folder", "full_scale")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +145,7 @@ class Preset:
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """The content of the file, for a record of the run."""
-        return dataclasses.asdict(self)
+        return dataclasses.asdict(self) | {"data": self.data.as_dict()}
 
 
 def preset_text(name: str) -> str:
@@ -141,37 +157,78 @@ def preset_text(name: str) -> str:
 
 def load_preset(source: str | Path) -> Preset:
     """A preset by its name, or a TOML file by its path (anything that ends in .toml, or any `Path`)."""
+    return _loaded(source, ())
+
+
+def parse_preset(text: str, *, source: str) -> Preset:
+    """A preset from TOML that came alone: its base can be no file. `source` is what errors call it."""
+    return _parsed(text, source, None, ())
+
+
+def _loaded(source: str | Path, above: tuple[str, ...]) -> Preset:
+    """A preset that those `above` stand on, the outermost first."""
     if isinstance(source, str) and not source.endswith(".toml"):
-        return parse_preset(preset_text(source), source=f"preset {source}")
+        return _parsed(preset_text(source), f"preset {source}", None, above)
     path = Path(source)
+    own = os.path.realpath(path)
+    if own in above or len(above) >= _DEEPEST:
+        fault = "stands on itself" if own in above else f"more than {_DEEPEST} presets stand on each other"
+        raise InputError(f"{path}: base: {fault}")
     try:
         text = read_bounded(path, limit=_LARGEST).decode()
     except UnicodeDecodeError as error:
         raise MalformedFile(f"{path}: not UTF-8 text") from error
-    return parse_preset(text, source=str(path))
+    return _parsed(text, str(path), path.parent, (*above, own))
 
 
-def parse_preset(text: str, *, source: str) -> Preset:
-    """A preset from TOML. `source` is what errors call it."""
+def _parsed(text: str, source: str, folder: Path | None, above: tuple[str, ...]) -> Preset:
+    """A preset whose file is in `folder`, if it has one."""
     tables = parse_toml(text, source)
+    base = _base(source, tables.pop("base"), folder, above) if "base" in tables else None
     kinds = get_type_hints(Preset)
-    _check_keys(source, "", tables, kinds)
-    return Preset(**{name: _section(source, name, kind, tables[name]) for name, kind in kinds.items()})
+    check_keys(source, tables, kinds)
+    if base is None:
+        check_whole(source, tables, kinds, advice=_ADVICE)
+    sections = {
+        name: _section(source, name, kinds[name], table, None if base is None else getattr(base, name))
+        for name, table in tables.items()
+    }
+    found = Preset(**sections) if base is None else dataclasses.replace(base, **sections)
+    return _placed(found, folder) if "folder" in tables.get("data", {}) else found
 
 
-def _section(source: str, name: str, kind: type[Section], table: object) -> Section:
+def _base(source: str, value: object, folder: Path | None, above: tuple[str, ...]) -> Preset:
+    """What a preset stands on."""
+    named: str = value_of(source, "base", str, value)
+    if folder is None and named.endswith(".toml"):
+        raise InputError(f"{source}: base = {shown(named)} must be one of {', '.join(NAMES)} here")
+    try:
+        return _loaded(folder / named if folder is not None and named.endswith(".toml") else named, above)
+    except UnknownParameters as error:
+        raise InputError(f"{source}: base: {error}, or a file that ends in .toml") from error
+
+
+def _placed(preset: Preset, folder: Path | None) -> Preset:
+    """With the folder of the recordings as it is found from anywhere."""
+    data = preset.data
+    return dataclasses.replace(
+        preset, data=dataclasses.replace(data, folder=os.path.abspath((folder or Path()) / data.folder))
+    )
+
+
+def _section(source: str, name: str, kind: type[Section], table: object, base: Section | None) -> Section:
+    """One section: whole, or what differs from that of the base."""
     if not isinstance(table, dict):
         raise InputError(f"{source}: {name} must be a section, not {table!a:.40}")
     types = {key: each for key, each in get_type_hints(kind).items() if isinstance(each, type)}
-    _check_keys(source, f"{name}.", table, types)
+    check_keys(source, table, types, under=f"{name}.")
+    if base is None:
+        check_whole(source, table, set(types) - set(_OPTIONAL), advice=_ADVICE, under=f"{name}.")
     values = {key: value_of(source, f"{name}.{key}", types[key], each) for key, each in table.items()}
     try:
-        return kind(**values)
+        return kind(**values) if base is None else dataclasses.replace(base, **values)  # type: ignore[type-var]
     except InputError as error:
         raise InputError(f"{source}: {name}.{error}") from error
 
 
-def _check_keys(source: str, under: str, given: Collection[str], known: Collection[str]) -> None:
-    check_keys(source, given, known, under=under)
-    advice = f"a preset is whole: copy one of {', '.join(NAMES)} and edit it"
-    check_whole(source, given, known, advice=advice, under=under)
+_ADVICE = f"a preset is whole (copy one of {', '.join(NAMES)} and edit it) or names a base"

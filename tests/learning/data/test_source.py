@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from zktrace.errors import InputError
+from zktrace.federation.spec import RunSpec, preset_facts
 from zktrace.learning.data import (
     Cifar10Source,
     Dataset,
@@ -18,7 +19,9 @@ from zktrace.learning.data import (
     make_plan,
     source_of,
 )
+from zktrace.learning.data.gnss import Simulator
 from zktrace.learning.data.gnss.settings import config_named
+from zktrace.learning.data.proxy import proxy_pool
 from zktrace.learning.presets import load_preset
 
 SMALL = replace(load_preset("smoke").data, samples=60, domain_shift=True, setting="B", imbalance=1.5)
@@ -92,3 +95,59 @@ def test_own_images_are_split_and_dealt_out(split: bool) -> None:
         images, labels = source.samples(part)  # type: ignore[arg-type]
         assert np.array_equal(images, dataset.images[places])
         assert np.array_equal(labels, dataset.labels[places])
+
+
+def recorded(folder: Path, *, tested: bool) -> Path:
+    """A campaign of 40 recordings of two kinds; all of them for training, or the last eight for tests."""
+    made = Simulator(seed=4).recordings(np.arange(40), np.arange(40) % 2, 0)
+    folder.mkdir()
+    for number, array in enumerate(made.recordings):
+        np.save(folder / f"{number}.npy", array)
+    lines = [f"{number}.npy,{'ab'[number % 2]}\n" for number in range(40)]
+    (folder / "train.csv").write_text("file,label\n" + "".join(lines[: 32 if tested else 40]))
+    if tested:
+        (folder / "test.csv").write_text("file,label\n" + "".join(lines[32:]))
+    return folder
+
+
+@pytest.mark.parametrize("tested", [False, True])
+def test_recordings_that_a_preset_names_are_split_dealt_out_and_lent_to_a_server(
+    tested: bool, tmp_path: Path
+) -> None:
+    """By their own split, or by one of the seed; what a server holds is its proxy data."""
+    recorded(tmp_path / "campaign", tested=tested)
+    (tmp_path / "mine.toml").write_text(
+        'base = "study"\n[data]\ndataset = "recordings"\nfolder = "campaign"\n'
+    )
+    preset = load_preset(tmp_path / "mine.toml")
+    source = source_of(preset.data, seed=5, stations=2, alpha=2.0)
+    dataset, plan = source.load()
+    assert (len(dataset), dataset.class_names, dataset.shape) == (40, ("a", "b"), (4, 32, 32))
+    assert [len(part) for part in plan.split.parts().values()] == ([32, 0, 8] if tested else [32, 4, 4])
+    assert sum(len(shard) for shard in plan.shards()) == 32
+    pool = proxy_pool(source, preset.episodes)
+    assert len(pool.labels) == (32 // 5 if tested else 4)
+    assert "CRPA recordings" in pool.note
+    assert source == source_of(preset.data, seed=5, stations=2, alpha=2.0)
+
+
+def test_runs_on_the_same_recordings_are_the_same_wherever_those_lie(tmp_path: Path) -> None:
+    here, there = (recorded(tmp_path / name, tested=True) for name in ("here", "there"))
+    study = load_preset("study")
+
+    def digest(folder: Path) -> str:
+        data = replace(study.data, dataset="recordings", folder=str(folder))
+        return RunSpec(preset=replace(study, data=data), seed=1, words=()).digest()
+
+    assert digest(here) == digest(there)
+    with open(there / "train.csv", "a") as handle:
+        handle.write("more.npy,a\n")
+    assert digest(here) != digest(there)
+
+
+def test_recordings_leave_other_runs_what_they_were() -> None:
+    """A folder that is not used is no part of a run: rows on record keep their trials."""
+    study = load_preset("study")
+    data = replace(study.data, folder="/anywhere", full_scale=2.0)
+    assert preset_facts(replace(study, data=data)) == preset_facts(study) == study.as_dict()
+    assert "folder" not in study.as_dict()["data"]

@@ -13,7 +13,14 @@ from zktrace.learning.data.episodes import StationReport, episode_report
 from zktrace.learning.data.gnss_dataset import GnssSpec, load_gnss
 from zktrace.learning.data.partition import SplitPlan, make_plan
 from zktrace.learning.data.recordings import load_recordings
-from zktrace.learning.data.source import Cifar10Source, DataSource, GnssSource, HeldSource, source_of
+from zktrace.learning.data.source import (
+    Cifar10Source,
+    DataSource,
+    GnssSource,
+    HeldSource,
+    RecordingsSource,
+    source_of,
+)
 from zktrace.learning.data.splits import Split, split_samples
 
 __all__ = [
@@ -25,6 +32,7 @@ __all__ = [
     "GnssSpec",
     "HeldSource",
     "Normalisation",
+    "RecordingsSource",
     "Split",
     "SplitPlan",
     "StationReport",

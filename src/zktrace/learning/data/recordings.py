@@ -6,6 +6,7 @@ Nothing is unpickled, and nothing outside the folder is opened.
 """
 
 import csv
+import hashlib
 import io
 import itertools
 import re
@@ -69,6 +70,16 @@ def load_recordings(
         note=f"CRPA recordings ({', '.join(present)})",
         split=Split(train=train, validation=validation, test=test),
     )
+
+
+def listing_digest(folder: Path) -> str:
+    """SHA-256 of the split files: what tells a set of recordings from others, wherever it lies."""
+    found = hashlib.sha256()
+    for name in SPLIT_FILES:
+        if (folder / name).exists():
+            listed = hashlib.sha256(read_bounded(folder / name, limit=_CSV_LIMIT))
+            found.update(name.encode() + listed.digest())
+    return found.hexdigest()
 
 
 def read_recording(path: Path, *, full_scale: float = 1.0) -> Complexes:

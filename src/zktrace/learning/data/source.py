@@ -1,14 +1,15 @@
 """Where samples come from, and who holds what of them: one value that training, dispatch and studies share.
 
-    GnssSource      simulated interference, made anew or from a cache
-    Cifar10Source   a folder of CIFAR-10
-    HeldSource      a dataset at hand: recordings (`load_recordings`), or anybody's own images
+    GnssSource         simulated interference, made anew or from a cache
+    RecordingsSource   a folder of recorded interference
+    Cifar10Source      a folder of CIFAR-10
+    HeldSource         a dataset at hand: anybody's own images
 
 A source is decided by its fields, wherever it is loaded; folders are the machine's own.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -20,6 +21,7 @@ from zktrace.learning.data.dataset import Dataset
 from zktrace.learning.data.gnss.settings import config_named
 from zktrace.learning.data.gnss_dataset import GnssSpec, load_gnss
 from zktrace.learning.data.partition import SplitPlan, make_plan
+from zktrace.learning.data.recordings import load_recordings
 from zktrace.learning.presets import DataConfig
 
 Part: TypeAlias = Literal["train", "validation", "test"]
@@ -101,6 +103,20 @@ class Cifar10Source(DataSource):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordingsSource(DataSource):
+    """Recorded CRPA interference, split as its files say; without test samples, by the seed."""
+
+    folder: Path
+    full_scale: float = 1.0
+
+    def made(self) -> tuple[Dataset, SplitPlan]:
+        """Read from the folder and rendered."""
+        dataset = load_recordings(self.folder, full_scale=self.full_scale)
+        tested = dataset.split is not None and len(dataset.split.test)
+        return self._planned(dataset if tested else replace(dataset, split=None))
+
+
+@dataclass(frozen=True, kw_only=True)
 class HeldSource(DataSource):
     """A dataset that somebody has at hand."""
 
@@ -123,6 +139,14 @@ def source_of(
     """The source that a preset speaks of, with this machine's folders."""
     if data.dataset == "cifar10":
         return Cifar10Source(seed=seed, stations=stations, alpha=alpha, folder=cifar10)
+    if data.dataset == "recordings":
+        return RecordingsSource(
+            seed=seed,
+            stations=stations,
+            alpha=alpha,
+            folder=Path(data.folder),
+            full_scale=data.full_scale,
+        )
     return GnssSource(
         seed=seed,
         stations=stations,
