@@ -24,10 +24,11 @@ from timing import Row, at_least, report
 from zktrace.federation.client import Update
 from zktrace.federation.roster import experimental_roster
 from zktrace.federation.spec import RunSpec, build_model
-from zktrace.federation.workers import Engine, default_workers, worker_engine
+from zktrace.federation.workers import Engine, worker_engine
 from zktrace.learning.arrays import State
 from zktrace.learning.presets import load_preset
 from zktrace.learning.states import state_of
+from zktrace.primitives.processes import processors
 
 STATIONS = int(os.environ.get("ZKTRACE_BENCH_STATIONS", "4"))
 EPISODES = int(os.environ.get("ZKTRACE_BENCH_EPISODES", "4"))
@@ -60,7 +61,7 @@ def measure(spec: RunSpec) -> list[Row]:
     """Rounds by both sides in turn, after one of each to warm up."""
     dataset, _ = spec.source.load()
     state = state_of(build_model(spec, dataset.shape[0]))
-    workers = default_workers()
+    workers = processors()
     threads = torch.get_num_threads()
     plain: list[float] = []
     spread: list[float] = []
@@ -93,7 +94,7 @@ def measure(spec: RunSpec) -> list[Row]:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(default_workers())  # torch's default where OMP_NUM_THREADS does not say otherwise
+    torch.set_num_threads(processors())  # torch's default where OMP_NUM_THREADS does not say otherwise
     with tempfile.TemporaryDirectory(prefix="zktrace-bench-") as folder:
         title = f"a round of {STATIONS} stations x {EPISODES} episodes, desk size"
         report(title, measure(federation(Path(folder))))

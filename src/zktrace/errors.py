@@ -16,6 +16,7 @@
     ├── MissingExtra              a package that is not installed, and the extra that brings it (exit code 2)
     ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
+    ├── TrialsFailed              trials of a study came to no outcome; the others were done (exit code 2)
     ├── Interrupted               ended by Ctrl-C; the message says what is kept (exit code 130)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
         ├── InvalidProof          names the round and the check that failed
@@ -118,6 +119,10 @@ class WorkerDied(Error):
 
 class FederationFailed(Error):
     """Processes of a federation that did not start, did not answer, or ended without a result."""
+
+
+class TrialsFailed(Error):
+    """Trials of a study that came to no outcome. The others were done, and have their rows."""
 
 
 class Interrupted(Error):

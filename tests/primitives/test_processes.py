@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from zktrace.errors import WorkerDied
-from zktrace.primitives.processes import workers
+from zktrace.primitives.processes import processors, workers
 
 
 def square(value: int) -> int:
@@ -48,6 +48,27 @@ def test_an_item_goes_to_its_own_worker_and_workers_stay() -> None:
         again = dict(pool.work(whoami, range(4), worker_of=lambda value: value))
     assert first == again
     assert first[0] == first[2] != first[1] == first[3]
+
+
+def test_a_lane_stays_with_whoever_took_it() -> None:
+    with workers(2) as pool:
+        lanes = [[10 * lane + place for place in range(3)] for lane in range(5)]
+        done = list(pool.lanes(whoami, lanes))
+    assert sorted(value for value, _ in done) == sorted(value for lane in lanes for value in lane)
+    who = dict(done)
+    assert all(len({who[value] for value in lane}) == 1 for lane in lanes)
+    order = [value for value, _ in done]
+    assert all(order.index(lane[0]) < order.index(lane[1]) < order.index(lane[2]) for lane in lanes)
+
+
+def spared(value: int) -> int:
+    return processors()
+
+
+def test_a_worker_starts_no_workers() -> None:
+    assert processors() >= 1
+    with workers(1) as pool:
+        assert list(pool.work(spared, [1])) == [(1, 0)]
 
 
 def test_items_are_taken_only_when_a_worker_is_free() -> None:
@@ -94,7 +115,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 from primitives.test_processes import forever
-from zktrace.primitives.processes import workers
+from zktrace.primitives.processes import processors, workers
 if __name__ == "__main__":
     with workers(2) as pool:
         Path(sys.argv[1]).touch()

@@ -14,8 +14,9 @@ from zktrace.learning.presets import load_preset
 from zktrace.learning.states import state_of
 from zktrace.models import save_model
 from zktrace.studies import coalitions
-from zktrace.studies.coalitions import AFTERWARDS, CoalitionsTrial, _average, _Ground, perform
-from zktrace.studies.rows import Rows
+from zktrace.studies.coalitions import AFTERWARDS, CoalitionsBatch, CoalitionsTrial, _average, _Ground
+from zktrace.studies.rows import Row, Rows
+from zktrace.studies.runner import run_study
 from zktrace.studies.tables import coalitions_table, crowds_table
 
 
@@ -40,6 +41,13 @@ def test_coalitions_differ_and_a_seed_has_one_draw(trial: CoalitionsTrial) -> No
     assert len(set(found)) == 2
     assert all(len(set(each)) == 3 and max(each) < 10 for each in found)
     assert found == trial.members(3, 10)
+
+
+def perform(trial: CoalitionsTrial, rows: Rows) -> list[Row]:
+    batch = CoalitionsBatch(trial=trial)
+    found = run_study([batch], rows)
+    assert (found.failures, len(found.made) + found.there) == ([], batch.size)
+    return found.made
 
 
 def test_sizes_and_strategies_are_checked(tmp_path: Path) -> None:
@@ -74,12 +82,12 @@ def test_everybody_is_named_and_the_study_is_resumed(
 ) -> None:
     monkeypatch.setattr(coalitions, "CROWD", 30)
     rows = Rows(tmp_path / "rows.jsonl")
-    made = list(perform(trial, rows))
+    made = perform(trial, rows)
     assert len(made) == 2 * len(AFTERWARDS) + 1
     assert all(row.outcome["framed"] == 0 for row in made)
     assert all(row.outcome["whole"] == 2 for row in made if row.trial.get("after") == "nothing")
     assert all(row.outcome["caught"] <= row.outcome["of"] == 2 * row.trial["size"] for row in made)
-    assert list(perform(trial, rows)) == []
+    assert perform(trial, rows) == []
     table = coalitions_table(rows.read())
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| mean", "| farthest"]
     assert "4 of 30 | 512 |" in crowds_table(rows.read())
@@ -105,4 +113,4 @@ def test_means_are_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     (row,) = perform(trial, Rows(tmp_path / "rows.jsonl"))
     assert (row.trial["after"], row.outcome["coalitions"], row.outcome["framed"]) == ("fine-tuning", 1, 0)
-    assert list(perform(trial, Rows(tmp_path / "rows.jsonl"))) == []
+    assert perform(trial, Rows(tmp_path / "rows.jsonl")) == []

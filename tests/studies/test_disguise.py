@@ -13,10 +13,11 @@ from zktrace.marking.settings import CopySettings
 from zktrace.models import open_model
 from zktrace.readouts.reader import Reader
 from zktrace.readouts.scales import Arrays
-from zktrace.studies.disguise import perform
+from zktrace.studies.disguise import DisguiseBatch, batches
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import Ground, grounds
-from zktrace.studies.rows import Rows
+from zktrace.studies.rows import Row, Rows
+from zktrace.studies.runner import run_study
 from zktrace.studies.suspects import ATTACKERS, Students
 from zktrace.studies.tables import disguise_table, stability_table
 
@@ -54,6 +55,20 @@ def places(work: Path, *profiles: str) -> list[Ground]:
     return grounds(federations, profiles, marks, work=work, cifar10=None, cache=None)
 
 
+def perform(
+    ground: Ground,
+    rows: Rows,
+    *,
+    students: Students = STUDENTS,
+    attackers: tuple[str, ...] = ATTACKERS,
+    foreign: Ground | None = None,
+) -> list[Row]:
+    batch = DisguiseBatch(pairs=((ground, foreign),), students=students, attackers=attackers)
+    found = run_study([batch], rows)
+    assert (found.failures, len(found.made) + found.there) == ([], batch.size)
+    return found.made
+
+
 @pytest.mark.usefixtures("short_codes")
 def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
     first, second = places(tmp_path / "work", "informed")
@@ -61,13 +76,13 @@ def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
     assert first.other([first]) is None
     assert first.members != second.members
     rows = Rows(tmp_path / "rows.jsonl")
-    some = [*perform(first, rows, students=STUDENTS, attackers=["none", "logits"], foreign=second)]
+    some = perform(first, rows, attackers=("none", "logits"), foreign=second)
     assert [row.trial["attacker"] for row in some] == ["none", "logits"]
-    rest = [*perform(first, rows, students=STUDENTS, foreign=second)]
+    rest = perform(first, rows, foreign=second)
     made = {row.trial["attacker"]: row for row in some + rest}
     assert set(made) == set(ATTACKERS)
     assert len(rest) == len(ATTACKERS) - 2
-    assert [*perform(first, rows, students=STUDENTS, foreign=second)] == []
+    assert perform(first, rows, foreign=second) == []
     for name, row in made.items():
         assert set(row.outcome["columns"]) == {"spread", "weight", "feature", "output", "all"}
         assert sum(each["framed"] for each in row.outcome["columns"].values()) == 0
@@ -82,7 +97,7 @@ def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
     assert made["pair-logits"].outcome["members"] == list(first.members)
     assert made["labels"].outcome["members"] == made["foreign"].outcome["members"] == []
     assert made["features"].outcome["stability"]["flipped"] <= LENGTHS["feature"]
-    assert "foreign" not in {row.trial["attacker"] for row in perform(second, rows, students=STUDENTS)}
+    assert "foreign" not in {row.trial["attacker"] for row in perform(second, rows)}
     table = disguise_table(rows.read())
     assert "| GNSS, simulated | the copy itself | 2/2 (" in table
     assert table.count("\n") == len(ATTACKERS) + 1
@@ -98,7 +113,7 @@ def test_the_papers_profile_and_probes_inside_the_students_data(tmp_path: Path) 
     ground, _ = places(tmp_path / "work", "paper")
     rows = Rows(tmp_path / "rows.jsonl")
     inside = replace(STUDENTS, samples=160, inside=True)
-    found = [*perform(ground, rows, students=inside, attackers=["none", "features"])]
+    found = perform(ground, rows, students=inside, attackers=("none", "features"))
     assert [set(row.outcome["columns"]) for row in found] == [{"weight", "feature", "all"}] * 2
     assert found[1].trial["students"] == {"epochs": 1, "samples": 160, "inside": True}
     suspects = list((ground.workspace.root / "suspects").glob("features-*.safetensors"))
@@ -110,8 +125,14 @@ def test_what_is_not_known_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a profile is one of"):
         places(tmp_path, "secret")
     with pytest.raises(InputError, match="no attacker 'nobody'"):
-        next(
-            iter(
-                perform(places(tmp_path, "paper")[0], Rows(tmp_path), students=STUDENTS, attackers=["nobody"])
-            )
-        )
+        batches(places(tmp_path, "paper"), students=STUDENTS, attackers=["nobody"])
+
+
+def test_a_batch_has_all_federations_on_the_same_data_in_the_same_profile(tmp_path: Path) -> None:
+    """They lend copies to each other; other batches never touch their workspaces."""
+    found = batches(places(tmp_path, "informed", "paper"), students=STUDENTS)
+    assert [{each.profile for each in batch.needs} for batch in found] == [{"informed"}, {"paper"}]
+    assert [{each.key for each in batch.needs} for batch in found] == [
+        {each.key for each in found[0].needs}
+    ] * 2
+    assert [batch.size for batch in found] == [2 * len(ATTACKERS)] * 2

@@ -25,9 +25,10 @@ from zktrace.models import open_model, save_model
 from zktrace.readouts.readout import Attempt, Readout
 from zktrace.readouts.samples import Pool
 from zktrace.studies.binomial import greatest, interval
-from zktrace.studies.innocents import Desk, InnocentsTrial, Tally, cases, perform
+from zktrace.studies.innocents import Desk, InnocentsBatch, InnocentsTrial, Tally, cases
 from zktrace.studies.leaks import LEAKS, CoalitionMark, Leak
 from zktrace.studies.rows import Row, Rows
+from zktrace.studies.runner import Progress, run_study
 from zktrace.studies.tables import innocents_table
 from zktrace.tracing import Case
 
@@ -86,6 +87,12 @@ def small(shared: Path, suspects: dict[str, Path], **changes: Any) -> InnocentsT
     return replace(trial, **changes)
 
 
+def perform(trial: InnocentsTrial, rows: Rows, *, work: Path, progress: Progress | None = None) -> list[Row]:
+    found = run_study([InnocentsBatch(trial=trial, work=work)], rows, progress=progress)
+    assert found.failures == []
+    return found.made
+
+
 def test_a_row_for_every_suspect_path_leak_and_level_made_once(
     shared: Path, noised: Path, desks: Path, tmp_path: Path
 ) -> None:
@@ -96,8 +103,9 @@ def test_a_row_for_every_suspect_path_leak_and_level_made_once(
     counted: list[tuple[str, int, int]] = []
     made += perform(trial, rows, work=desks, progress=lambda what, done, of: counted.append((what, done, of)))
     assert len(made) == 4
-    assert len(counted) == 2 * trial.keys  # those of the first call were not made again
-    assert counted[-1] == ("noised, weight, average of three, 9/10", 30, 30)
+    assert len(counted) == 2 * (trial.keys + 1)  # those of the first call were not made again
+    assert counted[-1] == ("trials", 2, 2)
+    assert counted[-2] == ("noised, weight, average of three, 9/10", 30, 30)
     assert perform(trial, rows, work=desks) == []
     assert len(perform(replace(trial, levels=(Fraction(1, 5),), keys=1), rows, work=desks)) == 4
     assert all(row.outcome["within"] and row.outcome["keys"] == trial.keys for row in made)
@@ -307,7 +315,7 @@ def test_the_command_counts_and_draws(
     command += ["--families", "1", "--stations", "4", "--json"]
     told = ["--suspect", f"with noise={noised}", "--carrier", "weight+output", "--leak", "one copy"]
     assert run([*command, *told]) == 0
-    assert json.loads(capsys.readouterr().out) == {"ok": True, "new": 1}
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "new": 1, "there": 0}
     assert run(["study", "table", out, "--kind", "innocents"]) == 0
     start = "| 0.2 | informed | weight+output | GNSS, simulated | with noise | one copy | 3 |"
     assert start in capsys.readouterr().out

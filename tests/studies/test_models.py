@@ -1,5 +1,6 @@
 """Networks protected by defaults, at the study's smallest; and what leakers do to any model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from zktrace.errors import InputError
 from zktrace.models import open_model, save_model
 from zktrace.studies import models, strengths
 from zktrace.studies.changes import FORMATS, NOISE, as_state, noise, single
-from zktrace.studies.models import ModelsTrial, perform
+from zktrace.studies.models import FOREIGN, ModelsBatch
 from zktrace.studies.rows import Rows
+from zktrace.studies.runner import quietly, run_study
+from zktrace.studies.strengths import StrengthsBatch
 from zktrace.studies.tables import models_table, remains_table, strengths_table
 from zktrace.studies.zoo.digits import arrays_of, fitted
-from zktrace.studies.zoo.table import network_of
+from zktrace.studies.zoo.table import SEED, network_of
+from zktrace.studies.zoo.trained import TrainedNetwork
 
 
 def test_changes_of_any_model() -> None:
@@ -48,17 +52,20 @@ def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(models, "STATIONS", 3)
     each = network_of("mlp")
     task = each.task(None)
-    files = [tmp_path / f"{seed}.safetensors" for seed in (1, 2)]
-    for seed, path in enumerate(files, start=1):
+    trained, foreign = (
+        TrainedNetwork(network="mlp", folder=tmp_path / "zoo", seed=seed) for seed in (SEED, FOREIGN)
+    )
+    trained.folder.mkdir()
+    for seed, path in enumerate((trained.path, foreign.path), start=1):
         save_model(path, arrays_of(fitted(task, seed=seed, epochs=5)))
-    trials = [
-        ModelsTrial(
-            network=each, task=task, model=files[0], foreign=files[1], seed=seed, work=tmp_path / "work"
-        )
-        for seed in (11, 12)
-    ]
+    batch = ModelsBatch(trained=trained, foreign=foreign, seeds=(11, 12), work=tmp_path / "work")
     rows = Rows(tmp_path / "rows.jsonl")
-    made = list(perform(trials[0], rows, others=trials[1:]))
+    for trial in batch.trials(quietly):
+        if trial.facts["keys"] == 12:  # on record: not done again
+            rows.add(trial.facts, {})
+    ran = run_study([batch], rows)
+    assert (ran.failures, len(ran.made), ran.there) == ([], batch.size // 2, batch.size // 2)
+    made = ran.made
     cost, *cases = made
     assert cost.outcome["mean_cost"] == pytest.approx(
         100 * (cost.outcome["shared"] - sum(cost.outcome["copies"]) / 3)
@@ -68,17 +75,17 @@ def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.
     assert {*FORMATS, "as it is", "100 fine-tuning steps", "LoRA of rank 8, merged"} <= set(leaks)
     for kind in ("as it is", *FORMATS, "100 fine-tuning steps", "LoRA of rank 8, merged"):
         found = leaks[kind]
-        assert (found["named"], found["judge"]) == ([trials[0].leaker], "upheld"), kind
+        assert (found["named"], found["judge"]) == (found["members"], "upheld"), kind
         (score,) = found["sigma"].values()
         assert score["member"] > score["threshold"] > score["greatest_other"]
     assert len(strangers) == 3
     assert all(row.outcome["framed"] == 0 for row in cases)
-    assert list(perform(trials[0], rows, others=trials[1:])) == []
-    table = models_table(rows.read())
+    assert run_study([batch], rows).made == []
+    table = models_table(made)
     assert table.count("\n") == 2
     assert f"| 0/{len(cases)} |" in table
-    assert remains_table(rows.read()).count(" % |") == 1 + len(leaks)
-    assert open_model(files[0]).keys() == {
+    assert remains_table(made).count(" % |") == 1 + len(leaks)
+    assert open_model(trained.path).keys() == {
         *(f"coefs_.{layer}" for layer in range(3)),
         *(f"intercepts_.{layer}" for layer in range(3)),
     }
@@ -90,20 +97,25 @@ def test_stronger_marks_are_read_better_from_four_bits(
     monkeypatch.setattr(strengths, "STATIONS", 3)
     monkeypatch.setattr(models, "STATIONS", 3)
     each = network_of("mlp")
-    path = tmp_path / "mlp.safetensors"
-    save_model(path, arrays_of(fitted(each.task(None), seed=1, epochs=5)))
-    trial = ModelsTrial(
-        network=each, task=each.task(None), model=path, foreign=None, seed=3, work=tmp_path / "work"
+    trained = TrainedNetwork(network="mlp", folder=tmp_path)
+    save_model(trained.path, arrays_of(fitted(each.task(None), seed=1, epochs=5)))
+    batch = StrengthsBatch(
+        trained=trained,
+        seed=3,
+        work=tmp_path / "work",
+        strengths=(0.005, 0.04),
+        types=("float32", "bfloat16"),
     )
     rows = Rows(tmp_path / "rows.jsonl")
-    made = list(strengths.perform(trial, rows, strengths=(0.005, 0.04), types=("float32", "bfloat16")))
-    found = {(row.trial["type"], row.trial["strength"]): row.outcome for row in made}
+    ran = run_study([batch], rows)
+    assert (ran.failures, len(ran.made)) == ([], batch.size)
+    found = {(row.trial["type"], row.trial["strength"]): row.outcome for row in ran.made}
     for kind in ("float32", "bfloat16"):
         weak, strong = found[kind, 0.005], found[kind, 0.04]
         assert strong["score_4_bits"] > weak["score_4_bits"] + 2
         assert strong["score"] > 10
         assert strong["dimension"] == weak["dimension"] > 0
-    assert list(strengths.perform(trial, rows, strengths=(0.04,))) == []
+    assert run_study([replace(batch, strengths=(0.04,))], rows).made == []
     assert strengths_table(rows.read()).count("points;") == 4
     with pytest.raises(InputError, match="no type 'int8'"):
-        list(strengths.perform(trial, rows, types=("int8",)))
+        replace(batch, types=("int8",))

@@ -30,7 +30,8 @@ def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
     from zktrace.federation.spec import RunSpec, build_model
     from zktrace.learning.states import state_of
     from zktrace.models import save_model
-    from zktrace.studies.tracing import TracingTrial, perform
+    from zktrace.studies.runner import run_study
+    from zktrace.studies.tracing import TracingBatch, TracingTrial
 
     smoke = load_preset("smoke")
     preset = replace(
@@ -53,7 +54,9 @@ def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
         copies=3,
     )
     rows = Rows(tmp_path / "rows.jsonl")
-    made = perform(trial, rows, work=tmp_path / "work", jobs=1)
+    batch = TracingBatch(trial=trial, work=tmp_path / "work")
+    assert batch.size == 8
+    made = run_study([batch], rows).made
     assert len(made) == 1 + 3 + 3 + 1
     coalitions = [row for row in made if row.trial["part"] == "coalition"]
     assert all(row.outcome["framed"] == 0 for row in coalitions)
@@ -62,14 +65,16 @@ def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
     assert made[0].outcome["mean_cost_pp"] == pytest.approx(
         100 * (made[0].outcome["shared"] - sum(made[0].outcome["copies"]) / 3)
     )
-    assert perform(trial, rows, work=tmp_path / "work", jobs=1) == []
+    again = run_study([batch], rows)
+    assert (again.made, again.there) == ([], 8)
     assert Fraction(made[0].trial["budget"]) == Fraction(1, 1000)
     table = tracing_table(rows.read())
     assert "| weight | informed | GNSS, simulated | 3/3 | 3/3, all 3 | 1/1, all 1 | - | - | 0 |" in table
 
 
 def test_the_federation_study_trains_both_and_shares_the_pretraining(tmp_path: Path) -> None:
-    from zktrace.studies.federation import perform, trials
+    from zktrace.studies.federation import batches
+    from zktrace.studies.runner import run_study
 
     smoke = load_preset("smoke")
     preset = replace(
@@ -80,12 +85,14 @@ def test_the_federation_study_trains_both_and_shares_the_pretraining(tmp_path: P
         federation=replace(smoke.federation, rounds=1),
         evaluation=replace(smoke.evaluation, shot=2, query=3),
     )
-    wanted, rows = list(trials(preset, ["gnss"], [5])), Rows(tmp_path / "rows.jsonl")
-    assert [bool(each.preset.marks.lambda_wm) for each in wanted] == [True, False]
-    for trial in wanted:
-        assert perform(trial, rows, siblings=wanted, work=tmp_path / "work", workers=0) is not None
-        assert perform(trial, rows, siblings=wanted, work=tmp_path / "work", workers=0) is None
-    files = [tmp_path / "work" / trial.folder / "pretraining.safetensors" for trial in wanted]
+    (batch,), rows = batches(preset, ["gnss"], [5], work=tmp_path / "work"), Rows(tmp_path / "rows.jsonl")
+    assert [bool(each.preset.marks.lambda_wm) for each in batch.runs] == [True, False]
+    told = []
+    found = run_study([batch], rows, progress=lambda what, done, of: told.append((what, done, of)))
+    assert (len(found.made), found.failures) == (batch.size, []) == (2, [])
+    assert told == [("epochs", 1, 1), ("rounds", 1, 1), ("trials", 1, 2), ("rounds", 1, 1), ("trials", 2, 2)]
+    assert run_study([batch], rows).made == []
+    files = [tmp_path / "work" / trial.folder / "pretraining.safetensors" for trial in batch.runs]
     assert files[0].read_bytes() == files[1].read_bytes()
     table = federation_table(rows.read())
     assert table.count("\n") == 2

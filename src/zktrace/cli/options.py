@@ -26,7 +26,8 @@ RunSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the run tha
 Seeds = Annotated[list[int], typer.Option("--seed", min=0, help="Repeat it for more runs.")]
 Cifar10 = Annotated[Path | None, typer.Option("--cifar10", help="Folder of CIFAR-10 in its binary layout.")]
 PresetName = Annotated[
-    str, typer.Option("--preset", help="smoke, half, desk, paper, or a TOML file copied from one of them.")
+    str,
+    typer.Option("--preset", help="smoke, study, half, desk, paper, or a TOML file based on one of them."),
 ]
 RunPreset = Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")]
 ProfileChoice = Annotated[str, typer.Option("--profile", help="informed or paper.")]

@@ -23,11 +23,15 @@ from zktrace.cli.options import (
 from zktrace.cli.output import emit
 from zktrace.cli.study_guard import guard
 from zktrace.cli.study_models import coalitions, models, strengths
+from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 from zktrace.errors import InputError
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
 
-Datasets = Annotated[list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")]
+Datasets = Annotated[
+    list[str],
+    typer.Option("--dataset", help="gnss (simulated), cifar10, or the preset's recordings; repeat it."),
+]
 
 
 @app.command("federation")
@@ -38,36 +42,17 @@ def federation(
     dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
     cifar10: Cifar10 = None,
+    workers: StudyWorkers = 2,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Train with identity marks and without, on each dataset with each seed: attribution and accuracy."""
-    from zktrace.cli.progress import training_progress
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.studies.federation import perform, trials
-    from zktrace.studies.rows import Rows
+    from zktrace.studies.federation import batches
 
-    rows, wanted = Rows(out), list(trials(load_preset(preset), dataset, seed))
-    made = []
-    for trial in wanted:
-        with training_progress(trial.preset) as progress:
-            made.append(
-                perform(
-                    trial,
-                    rows,
-                    siblings=wanted,
-                    work=work,
-                    cifar10=cifar10,
-                    cache=default_folder(),
-                    progress=progress,
-                )
-            )
-    new = sum(row is not None for row in made)
-    emit(
-        {"ok": True, "trials": len(wanted), "new": new},
-        as_json=as_json,
-        text=f"{new} new rows in {out}, {len(wanted) - new} were there",
-    )
+    wanted = batches(load_preset(preset), dataset, seed, work=work, cifar10=cifar10, cache=default_folder())
+    carry_out(wanted, out, workers=workers, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("tracing")
@@ -96,14 +81,12 @@ def tracing(
         int | None, typer.Option("--copies", min=1, help="Only so many stations get a copy.")
     ] = None,
     cifar10: Cifar10 = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
-
-    from zktrace.cli.progress import counted_progress
     from zktrace.marking.settings import CopySettings
-    from zktrace.studies.rows import Rows
-    from zktrace.studies.tracing import TracingTrial, perform
+    from zktrace.studies.tracing import TracingBatch, TracingTrial
 
     given = {"share": share, "episodes": episodes, "learning_rate": rate}
     trial = TracingTrial(
@@ -115,9 +98,8 @@ def tracing(
         sizes=tuple(size),
         copies=copies,
     )
-    with counted_progress() as progress:
-        made = perform(trial, Rows(out), work=work, progress=progress)
-    _tell_new(len(made), out, as_json=as_json)
+    wanted = [TracingBatch(trial=trial, work=work)]
+    carry_out(wanted, out, workers=1, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("disguise")
@@ -142,20 +124,19 @@ def disguise(
     ] = 60,
     mark: Marks = None,
     cifar10: Cifar10 = None,
+    workers: StudyWorkers = 2,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Disguise copies in every way; see what each carrier, and all together, still read."""
-    from zktrace.cli.progress import counted_progress
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
     from zktrace.marking.settings import CopySettings
-    from zktrace.studies.disguise import perform
+    from zktrace.studies.disguise import batches
     from zktrace.studies.federation import trials
     from zktrace.studies.ground import grounds
-    from zktrace.studies.rows import Rows
     from zktrace.studies.suspects import ATTACKERS, Students
 
-    rows, made = Rows(out), 0
     marked = [each for each in trials(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm]
     places = grounds(
         marked,
@@ -165,19 +146,9 @@ def disguise(
         cifar10=cifar10,
         cache=default_folder(),
     )
-    with counted_progress() as progress:
-        for place in places:
-            for row in perform(
-                place,
-                rows,
-                students=Students(epochs=epochs, samples=samples, inside=inside),
-                attackers=attacker or ATTACKERS,
-                foreign=place.other(places),
-                progress=progress,
-            ):
-                made += 1
-                progress(f"{row.trial['dataset']} {row.trial['seed']} {row.trial['attacker']}", 1, 1)
-    _tell_new(made, out, as_json=as_json)
+    students = Students(epochs=epochs, samples=samples, inside=inside)
+    wanted = batches(places, students=students, attackers=attacker or ATTACKERS)
+    carry_out(wanted, out, workers=workers, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("innocents")
@@ -224,16 +195,15 @@ def innocents(
         ),
     ] = None,
     cifar10: Cifar10 = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Investigate leaks and models nobody was given under many code keys; count false accusations."""
     from functools import cache
 
-    from zktrace.cli.progress import counted_progress
     from zktrace.learning.data.proxy import proxy_pool
-    from zktrace.studies.innocents import InnocentsTrial, perform
+    from zktrace.studies.innocents import InnocentsBatch, InnocentsTrial
     from zktrace.studies.leaks import LEAKS
-    from zktrace.studies.rows import Rows
 
     spec = study_spec(preset, dataset, seed, cifar10)
     trial = InnocentsTrial(
@@ -253,9 +223,8 @@ def innocents(
         seed=seed,
         guarded=guarded,
     )
-    with counted_progress() as progress:
-        made = perform(trial, Rows(out), work=work, progress=progress)
-    _tell_new(len(made), out, as_json=as_json)
+    wanted = [InnocentsBatch(trial=trial, work=work)]
+    carry_out(wanted, out, workers=1, dry_run=dry_run, as_json=as_json)
 
 
 app.command("models")(models)
@@ -286,7 +255,3 @@ def _suspects(given: list[str]) -> dict[str, Path]:
     if len(found) < len(given):
         raise InputError("a suspect is given as KIND=FILE: what it is, each kind once, and the model")
     return found
-
-
-def _tell_new(count: int, out: Path, *, as_json: bool) -> None:
-    emit({"ok": True, "new": count}, as_json=as_json, text=f"{count} new rows in {out}")

@@ -1,12 +1,15 @@
 """`zktrace study models`, `strengths` and `coalitions`: any network, and who puts copies together."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zktrace.cli.options import Cifar10, Json, RowsFile, RunPreset, Seeds, WorkFolder, study_spec
-from zktrace.cli.output import emit
+from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
+
+if TYPE_CHECKING:
+    from zktrace.studies.zoo.trained import TrainedNetwork
 
 Zoo = Annotated[
     Path | None, typer.Option("--zoo", help="Folder of trained networks; what is missing is trained.")
@@ -26,28 +29,25 @@ def models(
     network: Networks = None,
     seed: Seeds = [4004, 4005, 4006],  # noqa: B006
     cifar10: Cifar10 = None,
+    workers: StudyWorkers = 2,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Protect networks of many architectures by defaults; leak changed copies; trace, and judge."""
-    from zktrace.cli.progress import counted_progress
-    from zktrace.studies.models import FOREIGN, ModelsTrial, perform
-    from zktrace.studies.rows import Rows
-    from zktrace.studies.zoo.table import network_of, trainable
+    from zktrace.studies.models import FOREIGN, ModelsBatch
+    from zktrace.studies.zoo.table import trainable
+    from zktrace.studies.zoo.trained import TrainedNetwork
 
-    rows, new = Rows(out), 0
-    with counted_progress() as progress:
-        for chosen in [network_of(name) for name in network or trainable()]:
-            task, folder = chosen.task(cifar10), zoo or work / "zoo"
-            trained = chosen.kept(folder, task)
-            foreign = chosen.kept(folder, task, seed=FOREIGN) if chosen.name in trainable() else None
-            trials = [
-                ModelsTrial(network=chosen, task=task, model=trained, foreign=foreign, seed=each, work=work)
-                for each in seed
-            ]
-            for trial in trials:
-                others = [each for each in trials if each is not trial]
-                new += sum(1 for _ in perform(trial, rows, others=others, progress=progress))
-    emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
+    wanted = []
+    for trained in _trained(network, zoo or work / "zoo", cifar10):
+        foreign = TrainedNetwork(
+            network=trained.network, folder=trained.folder, seed=FOREIGN, cifar10=cifar10
+        )
+        alone = trained.network not in trainable()
+        wanted.append(
+            ModelsBatch(trained=trained, foreign=None if alone else foreign, seeds=tuple(seed), work=work)
+        )
+    carry_out(wanted, out, workers=workers, dry_run=dry_run, as_json=as_json)
 
 
 def strengths(
@@ -64,28 +64,34 @@ def strengths(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the stations' keys.")] = 4000,
     cifar10: Cifar10 = None,
+    workers: StudyWorkers = 2,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Mark networks of many architectures more and less strongly: what copies cost, how they are read."""
-    from zktrace.cli.progress import counted_progress
-    from zktrace.studies.models import ModelsTrial
-    from zktrace.studies.rows import Rows
-    from zktrace.studies.strengths import perform
-    from zktrace.studies.zoo.table import network_of, trainable
+    from zktrace.studies.strengths import StrengthsBatch
 
-    rows, new = Rows(out), 0
-    with counted_progress() as progress:
-        for chosen in [network_of(name) for name in network or trainable()]:
-            task = chosen.task(cifar10)
-            trained = chosen.kept(zoo or work / "zoo", task)
-            trial = ModelsTrial(network=chosen, task=task, model=trained, foreign=None, seed=seed, work=work)
-            new += sum(
-                1
-                for _ in perform(
-                    trial, rows, strengths=strength, types=kind or ("float32",), progress=progress
-                )
-            )
-    emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
+    wanted = [
+        StrengthsBatch(
+            trained=each,
+            seed=seed,
+            work=work,
+            strengths=tuple(strength),
+            types=tuple(kind or ("float32",)),
+        )
+        for each in _trained(network, zoo or work / "zoo", cifar10)
+    ]
+    carry_out(wanted, out, workers=workers, dry_run=dry_run, as_json=as_json)
+
+
+def _trained(names: list[str] | None, folder: Path, cifar10: Path | None) -> "list[TrainedNetwork]":
+    """The networks that `--network` names; that the data they learn is there is seen before all work."""
+    from zktrace.studies.zoo.table import network_of, trainable
+    from zktrace.studies.zoo.trained import TrainedNetwork
+
+    for name in names or trainable():
+        network_of(name).task(cifar10)
+    return [TrainedNetwork(network=name, folder=folder, cifar10=cifar10) for name in names or trainable()]
 
 
 def coalitions(
@@ -111,16 +117,12 @@ def coalitions(
     run_seed: Annotated[int, typer.Option("--run-seed", min=0, help="Of that run.")] = 42,
     cifar10: Cifar10 = None,
     crowds: Annotated[bool, typer.Option(help="Averages of 32, 64 and 128 among 1,000 too.")] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say about how long it takes, and stop.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Put copies together by every strategy, and average many of a thousand; see who is named."""
     from zktrace.attacks.collusion import STRATEGIES
-    from zktrace.cli.progress import counted_progress
-    from zktrace.studies.coalitions import CROWDS, CoalitionsTrial, perform
-    from zktrace.studies.rows import Rows
+    from zktrace.studies.coalitions import CROWDS, CoalitionsBatch, CoalitionsTrial
 
     trial = CoalitionsTrial(
         model=model,
@@ -134,11 +136,4 @@ def coalitions(
         spec=study_spec(preset, dataset, run_seed, cifar10),
         tuned=tuned,
     )
-    if dry_run:
-        seconds = trial.seconds()
-        told = ", ".join(f"{part} {each / 60:.0f} min" for part, each in seconds.items())
-        emit({"ok": True, "seconds": seconds}, as_json=as_json, text=f"about, on an idle core: {told}")
-        return
-    with counted_progress() as progress:
-        new = sum(1 for _ in perform(trial, Rows(out), progress=progress))
-    emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
+    carry_out([CoalitionsBatch(trial=trial)], out, workers=1, dry_run=dry_run, as_json=as_json)

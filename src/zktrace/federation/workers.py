@@ -3,7 +3,6 @@
 A station always goes to the same worker, which keeps its samples between rounds.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,12 +12,8 @@ from zktrace.federation.server import failed
 from zktrace.federation.spec import RunSpec
 from zktrace.learning.arrays import State
 from zktrace.learning.threads import one_thread
+from zktrace.primitives.processes import processors
 from zktrace.primitives.processes import workers as workers_of
-
-
-def default_workers() -> int:
-    """The processors this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 @contextmanager
@@ -26,7 +21,7 @@ def worker_engine(
     spec: RunSpec, *, workers: int | None = None, handout: Handout = SAME_FOR_ALL
 ) -> Iterator[Engine]:
     """Answers of the asked stations, as they come. With no workers everything happens in this process."""
-    count = default_workers() if workers is None else workers
+    count = processors() if workers is None else workers
     if count == 0:
 
         def here(number: int, asked: tuple[int, ...], state: State) -> Iterator[Update | Absence]:

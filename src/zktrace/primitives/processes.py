@@ -6,9 +6,11 @@ is one failed task. Workers never see Ctrl-C: their caller does, and ends them.
 """
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, Generic, TypeVar
@@ -20,6 +22,11 @@ Result = TypeVar("Result")
 
 _SPAWN: Final = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
 _DONE: Final = object()
+
+
+def processors() -> int:
+    """Processes that are worth starting: as many as this one may use processors; none in a worker."""
+    return 0 if _SPAWN.current_process().daemon else len(os.sched_getaffinity(0))
 
 
 class _Worker:
@@ -58,7 +65,18 @@ class Workers(Generic[Item, Result]):
         An item goes to the worker with the number `worker_of` it, or to the next one that is free. Items are
         taken from `items` only when a worker is free. Whoever stops listening ends what is under way.
         """
-        sources = self._sources(items, worker_of)
+        return self._work(function, self._sources(items, worker_of))
+
+    def lanes(
+        self, function: Callable[[Item], Result], lanes: Iterable[Iterable[Item]]
+    ) -> Iterator[tuple[Item, Result | Exception]]:
+        """The same; whoever takes the first item of a lane takes all of it, in order."""
+        shared = iter(lanes)
+        return self._work(function, [chain.from_iterable(shared) for _ in self._workers])
+
+    def _work(
+        self, function: Callable[[Item], Result], sources: list[Iterator[Item]]
+    ) -> Iterator[tuple[Item, Result | Exception]]:
         busy: dict[object, tuple[int, Item]] = {}
         try:
             for number, source in enumerate(sources):

@@ -8,11 +8,12 @@ record.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -29,7 +30,8 @@ from zktrace.models import ModelState, model_digest, open_model
 from zktrace.registry.workspace import SETTINGS, Home
 from zktrace.releases import OpenRelease, make_release
 from zktrace.studies.changes import FORMATS, as_state, noise
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Prerequisite, Progress, Trial
 from zktrace.studies.tracing import BUDGET, RELEASE, sigmas
 from zktrace.tracing import Plan, investigate
 
@@ -49,8 +51,6 @@ _SECONDS: Final = {  # of one core, for 11 million weights
     "crowd": 4.0,
     "tuned": 30.0,
 }
-
-Progress = Callable[[str, int, int], None]  # what, done, of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,31 +116,48 @@ class CoalitionsTrial:
         return {"strategies": round(strategies), "fine-tuning": round(tuned), "crowds": round(crowds)}
 
 
-def perform(trial: CoalitionsTrial, rows: Rows, *, progress: Progress | None = None) -> Iterator[Row]:
-    """Make the rows that are missing: one for each size, strategy and what was done after it; then crowds."""
-    report = progress or (lambda _what, _done, _of: None)
-    facts, done, ground = trial.facts(), rows.done(), _Ground(trial=trial)
-    for number, strategy in enumerate(trial.strategies, start=1):
-        for size in trial.sizes:
-            wanted = {
-                after: facts | {"stations": STATIONS, "size": size, "strategy": strategy, "after": after}
-                for after in AFTERWARDS
-            }
-            missing = {after: each for after, each in wanted.items() if trial_id(each) not in done}
-            if missing:
-                found = _strategy(ground, size, strategy, tuple(missing))
-                yield from (rows.add(each, found[after]) for after, each in missing.items())
-        report("strategies", number, len(trial.strategies))
-    for size in trial.sizes if trial.tuned else ():
-        how = {"after": FINETUNED, "episodes": EPISODES, "tuned": trial.tuned}
-        each = facts | {"stations": STATIONS, "size": size, "strategy": "mean"} | how
-        if trial_id(each) not in done:
-            yield rows.add(each, _tuned(ground, size, report))
-    for number, (size, length) in enumerate(trial.crowds, start=1):
-        each = facts | {"stations": CROWD, "size": size, "strategy": "mean", "length": length}
-        if trial_id(each) not in done:
-            yield rows.add(each, _crowd(_Ground(trial=trial, length=length), size, report))
-        report("crowds", number, len(trial.crowds))
+@dataclass(frozen=True, kw_only=True)
+class CoalitionsBatch:
+    """One row for each size, strategy and what was done after it; then means trained on; then crowds."""
+
+    trial: CoalitionsTrial
+    study: ClassVar[str] = "coalitions"
+    needs: ClassVar[tuple[Prerequisite, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """By what it is about."""
+        return f"{self.trial.dataset}-coalitions-{trial_id(self.trial.facts())[:8]}"
+
+    @property
+    def size(self) -> int:
+        """Of each kind, as below."""
+        trial = self.trial
+        strategies = len(trial.strategies) * len(trial.sizes) * len(AFTERWARDS)
+        return strategies + (len(trial.sizes) if trial.tuned else 0) + len(trial.crowds)
+
+    @property
+    def guess(self) -> float:
+        """On an idle core."""
+        return sum(self.trial.seconds().values())
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """What is done after a strategy is done to the same coalitions: the first of its rows makes all."""
+        trial, ground = self.trial, _Ground(trial=self.trial)
+        facts = trial.facts() | {"stations": STATIONS}
+        for strategy, size in product(trial.strategies, trial.sizes):
+            found = cache(partial(_strategy, ground, size, strategy))
+            for after in AFTERWARDS:
+                told = {"size": size, "strategy": strategy, "after": after}
+                yield Trial(facts=facts | told, outcome=lambda found=found, after=after: found()[after])  # type: ignore[misc]
+        for size in trial.sizes if trial.tuned else ():
+            how = {"after": FINETUNED, "episodes": EPISODES, "tuned": trial.tuned}
+            told = {"size": size, "strategy": "mean"} | how
+            yield Trial(facts=facts | told, outcome=partial(_tuned, ground, size, report))
+        for size, length in trial.crowds:
+            told = {"stations": CROWD, "size": size, "strategy": "mean", "length": length}
+            crowd = _Ground(trial=trial, length=length)
+            yield Trial(facts=facts | told, outcome=partial(_crowd, crowd, size, report))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,24 +216,19 @@ class _Ground:
         }
 
 
-def _strategy(
-    ground: _Ground, size: int, strategy: str, wanted: tuple[str, ...]
-) -> Mapping[str, dict[str, Any]]:
+def _strategy(ground: _Ground, size: int, strategy: str) -> Mapping[str, dict[str, Any]]:
     """Every coalition of a size by one strategy; by what was done afterwards."""
-    trial, found, started = (
-        ground.trial,
-        {after: list[dict[str, Any]]() for after in wanted},
-        time.perf_counter(),
-    )
+    trial, started = ground.trial, time.perf_counter()
+    found = {after: list[dict[str, Any]]() for after in AFTERWARDS}
     groups = trial.members(size, STATIONS)
     for number, members in enumerate(groups):
         rng = np.random.default_rng([trial.seed, size, number])
         together = as_state(dict(collude([ground.copies[row] for row in members], strategy, rng=rng)))
-        for after in wanted:
+        for after in AFTERWARDS:
             suspect = _afterwards(together, after, rng)
             found[after].append(ground.outcome(suspect, members, STATIONS))
     took = time.perf_counter() - started
-    return {after: _counted(each, groups, took / len(wanted), ground) for after, each in found.items()}
+    return {after: _counted(each, groups, took / len(AFTERWARDS), ground) for after, each in found.items()}
 
 
 def _afterwards(suspect: ModelState, how: str, rng: np.random.Generator) -> ModelState:

@@ -18,8 +18,8 @@ Suspects are files: a study that was stopped goes on with the next of them, and 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,41 +27,86 @@ from numpy.typing import NDArray
 from zktrace.errors import InputError
 from zktrace.learning.cost import accuracy
 from zktrace.learning.evaluation import EpisodeScore
+from zktrace.learning.presets import DataConfig
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
 from zktrace.readouts.readout import Reading
+from zktrace.studies.federation import SPEED
 from zktrace.studies.ground import CARRIERS, Ground
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.runner import Progress, Trial
 from zktrace.studies.stability import stability
-from zktrace.studies.suspects import ATTACKERS, Progress, Students, Suspects
+from zktrace.studies.suspects import ATTACKERS, STUDENTS, Students, Suspects
 from zktrace.studies.tracing import BUDGET, sigmas
 from zktrace.tracing import Plan, investigate
 
+_READ: Final = 60.0  # seconds to make copies, and to read and measure a suspect
 
-def perform(
-    ground: Ground,
-    rows: Rows,
-    *,
-    students: Students,
-    attackers: Sequence[str] = ATTACKERS,
-    foreign: Ground | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Row]:
-    """Make the suspects and the rows that are missing, one after the other."""
-    report = progress or (lambda _what, _done, _of: None)
-    unknown = set(attackers) - set(ATTACKERS)
-    if unknown:
-        raise InputError(f"no attacker {sorted(unknown)[0]!r}; known: {', '.join(ATTACKERS)}")
-    ground.train()
-    suspects = Suspects(ground=ground, students=students, foreign=foreign, report=report)
-    bench = _Bench(ground=ground, suspects=suspects)
-    done = rows.done()
-    for number, attacker in enumerate(attackers, start=1):
-        wanted = ground.facts | {"attacker": attacker} | suspects.teaching(attacker)
-        possible = attacker != "foreign" or foreign is not None
-        if possible and trial_id(wanted) not in done:
-            yield rows.add(wanted, bench.outcome(attacker))
-        report("attackers", number, len(attackers))
+
+@dataclass(frozen=True, kw_only=True)
+class DisguiseBatch:
+    """Federations on the same data in the same profile, each with another, whose copy is nobody's in it."""
+
+    pairs: tuple[tuple[Ground, Ground | None], ...]
+    students: Students
+    attackers: tuple[str, ...] = ATTACKERS
+    study: ClassVar[str] = "disguise"
+
+    def __post_init__(self) -> None:
+        unknown = set(self.attackers) - set(ATTACKERS)
+        if unknown:
+            raise InputError(f"no attacker {sorted(unknown)[0]!r}; known: {', '.join(ATTACKERS)}")
+
+    @property
+    def name(self) -> str:
+        """By the first federation."""
+        first, _ = self.pairs[0]
+        return f"{first.key}-{first.profile}"
+
+    @property
+    def needs(self) -> tuple[Ground, ...]:
+        """All of the federations, trained."""
+        return tuple(each for pair in self.pairs for each in pair if each is not None)
+
+    @property
+    def size(self) -> int:
+        """A row for each federation and attacker."""
+        return sum(self._possible(each, foreign) for _, foreign in self.pairs for each in self.attackers)
+
+    @property
+    def guess(self) -> float:
+        """Students take most of it."""
+        preset = self.pairs[0][0].federation.preset
+        images = self.students.epochs * (self.students.samples or preset.data.samples)
+        taught = sum(each in STUDENTS for each in self.attackers) * len(self.pairs)
+        return self.size * _READ + taught * images / SPEED * preset.model.width / 64
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """Suspects are made as they are asked for."""
+        for ground, foreign in self.pairs:
+            suspects = Suspects(ground=ground, students=self.students, foreign=foreign, report=report)
+            bench = _Bench(ground=ground, suspects=suspects)
+            for attacker in self.attackers:
+                if self._possible(attacker, foreign):
+                    facts = ground.facts | {"attacker": attacker} | suspects.teaching(attacker)
+                    yield Trial(facts=facts, outcome=partial(bench.outcome, attacker))
+
+    @staticmethod
+    def _possible(attacker: str, foreign: Ground | None) -> bool:
+        return attacker != "foreign" or foreign is not None
+
+
+def batches(
+    places: Sequence[Ground], *, students: Students, attackers: Sequence[str] = ATTACKERS
+) -> list[DisguiseBatch]:
+    """One for all federations on the same data in the same profile."""
+    groups: dict[tuple[DataConfig, str], list[tuple[Ground, Ground | None]]] = {}
+    for each in places:
+        alike = groups.setdefault((each.federation.preset.data, each.profile), [])
+        alike.append((each, each.other(places)))
+    return [
+        DisguiseBatch(pairs=tuple(each), students=students, attackers=tuple(attackers))
+        for each in groups.values()
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

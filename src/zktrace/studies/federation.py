@@ -3,17 +3,22 @@
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from zktrace.federation.roster import experimental_roster
-from zktrace.federation.run import Progress, run
-from zktrace.federation.spec import RunSpec
+from zktrace.federation.run import run
+from zktrace.federation.server import RoundReport
+from zktrace.federation.spec import RunSpec, preset_facts
 from zktrace.federation.workers import worker_engine
 from zktrace.learning.presets import Preset
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.learning.training import EpochReport
+from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Prerequisite, Progress, Trial
 
 _PRETRAINED = "pretraining.safetensors"
+SPEED = 380  # images a second of one process, at width 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +30,7 @@ class FederationTrial:
 
     def facts(self) -> dict[str, Any]:
         """What the row says of it."""
-        return {"study": "federation", "seed": self.seed, "preset": self.preset.as_dict()}
+        return {"study": "federation", "seed": self.seed, "preset": preset_facts(self.preset)}
 
     @property
     def folder(self) -> str:
@@ -56,26 +61,81 @@ def trials(preset: Preset, datasets: list[str], seeds: list[int]) -> Iterator[Fe
             yield FederationTrial(preset=control, seed=seed)
 
 
-def perform(
-    trial: FederationTrial,
-    rows: Rows,
+@dataclass(frozen=True, kw_only=True)
+class FederationBatch:
+    """Runs that begin with the same pre-training: with marks, then without."""
+
+    runs: tuple[FederationTrial, ...]
+    work: Path
+    cifar10: Path | None = None
+    cache: Path | None = None
+    study: ClassVar[str] = "federation"
+    needs: ClassVar[tuple[Prerequisite, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """By the first run."""
+        return self.runs[0].folder
+
+    @property
+    def size(self) -> int:
+        """A row each."""
+        return len(self.runs)
+
+    @property
+    def guess(self) -> float:
+        """By the images they train on."""
+        return sum(training_seconds(each.preset) for each in self.runs)
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """An interrupted run goes on in its folder."""
+        for each in self.runs:
+            yield Trial(facts=each.facts(), outcome=partial(self._run, each, report))
+
+    def _run(self, trial: FederationTrial, report: Progress) -> dict[str, Any]:
+        share_pretraining(self.work / trial.folder, [self.work / each.folder for each in self.runs])
+        spec = trial.spec(cifar10=self.cifar10, cache=self.cache)
+        return trained(spec, self.work / trial.folder, report)
+
+
+def batches(
+    preset: Preset,
+    datasets: list[str],
+    seeds: list[int],
     *,
-    siblings: Iterable[FederationTrial] = (),
     work: Path,
     cifar10: Path | None = None,
     cache: Path | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> Row | None:
-    """Run a trial and save its row, unless it has one; an interrupted run goes on in its folder."""
-    if trial_id(trial.facts()) in rows.done():
-        return None
-    spec = trial.spec(cifar10=cifar10, cache=cache)
-    alike = [each for each in siblings if (each.seed, each.preset.data) == (trial.seed, trial.preset.data)]
-    share_pretraining(work / trial.folder, [work / each.folder for each in alike])
-    with worker_engine(spec, workers=workers) as engine:
-        outcome = run(spec, work / trial.folder, engine, resume=True, progress=progress)
-    return rows.add(trial.facts(), outcome)
+) -> list[FederationBatch]:
+    """One for every dataset and seed."""
+    return [
+        FederationBatch(
+            runs=tuple(trials(preset, [dataset], [seed])), work=work, cifar10=cifar10, cache=cache
+        )
+        for seed in seeds
+        for dataset in datasets
+    ]
+
+
+def trained(spec: RunSpec, folder: Path, report: Progress) -> dict[str, Any]:
+    """The federation of a run; epochs and rounds are reported as they end."""
+
+    def show(each: EpochReport | RoundReport) -> None:
+        if isinstance(each, RoundReport):
+            report("rounds", each.round + 1, spec.preset.federation.rounds)
+        else:
+            report("epochs", each.epoch, each.epochs)
+
+    with worker_engine(spec) as engine:
+        return run(spec, folder, engine, resume=True, progress=show)
+
+
+def training_seconds(preset: Preset) -> float:
+    """About how long one process trains; narrow networks cost by their width."""
+    drawn = preset.pretraining.samples or preset.data.samples
+    local = preset.federation.clients * preset.federation.participation * preset.episodes.episodes
+    rounds = preset.federation.rounds * local * preset.episodes.shape.images
+    return (preset.pretraining.epochs * drawn + rounds) / SPEED * preset.model.width / 64
 
 
 def share_pretraining(folder: Path, others: Iterable[Path]) -> None:

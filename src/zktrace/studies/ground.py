@@ -10,17 +10,15 @@ from zktrace.carriers import CARRIERS as ALL
 from zktrace.carriers import PROFILES, Profile, carrier
 from zktrace.dispatch.dispatching import dispatch
 from zktrace.errors import InputError
-from zktrace.federation.run import Progress as TrainingProgress
-from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec
-from zktrace.federation.workers import worker_engine
 from zktrace.marking.last_stage_writer import mark_config
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease
-from zktrace.studies.federation import FederationTrial
+from zktrace.studies.federation import FederationTrial, trained, training_seconds
 from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Progress, quietly
 from zktrace.studies.tracing import BUDGET, RELEASE, prepared, station
 
 CARRIERS: Final[dict[Profile, tuple[str, ...]]] = {
@@ -70,11 +68,24 @@ class Ground:
         found = alike[(alike.index(self) + 1) % len(alike)]
         return None if found is self else found
 
-    def train(self, progress: TrainingProgress | None = None) -> None:
+    @property
+    def key(self) -> str:
+        """What is made of it beforehand: the federation, in whatever profile."""
+        return self.federation.folder
+
+    @property
+    def guess(self) -> float:
+        """Seconds of its training."""
+        return training_seconds(self.federation.preset)
+
+    def ready(self) -> bool:
+        """Whether the shared model is there."""
+        return self.model.exists()
+
+    def make(self, report: Progress = quietly) -> None:
         """The shared model, unless it is there."""
-        if not self.model.exists():
-            with worker_engine(self.spec, workers=None) as engine:
-                run(self.spec, self.folder, engine, resume=True, progress=progress)
+        if not self.ready():
+            trained(self.spec, self.folder, report)
 
     @cached_property
     def facts(self) -> dict[str, Any]:

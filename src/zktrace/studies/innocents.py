@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import cycle, product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -47,7 +47,8 @@ from zktrace.studies.binomial import greatest, interval
 from zktrace.studies.changes import FORMATS, as_state
 from zktrace.studies.ground import CARRIERS
 from zktrace.studies.leaks import LEAKS, CoalitionMark
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Prerequisite, Progress, Trial
 from zktrace.studies.tracing import station
 from zktrace.tracing import Case, trace
 
@@ -59,8 +60,7 @@ STRENGTH: Final = 1.0
 LEVELS: Final = (Fraction(1, 5),)
 GUARD: Final = "spread"
 GUARDED: Final[Mapping[str, Callable[[Arrays], ModelState]]] = {"nothing": as_state, **FORMATS}
-
-Progress = Callable[[str, int, int], None]  # what, done, of
+_INVESTIGATION: Final = 0.1  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,28 +137,74 @@ class InnocentsTrial:
         }
 
 
-def perform(trial: InnocentsTrial, rows: Rows, *, work: Path, progress: Progress | None = None) -> list[Row]:
-    """Make the rows that are missing: one for each suspect, carriers, leak and level."""
-    report = progress or (lambda _what, _done, _of: None)
-    facts, done = trial.facts(), rows.done()
-    desk = Desk(trial=trial, work=work)
-    made: list[Row] = []
-    for (kind, file), carriers in product(trial.suspects.items(), trial.paths):
-        suspect = open_model(file)
-        about = facts | {"suspect": model_digest(suspect).hex(), "kind": kind, "carriers": list(carriers)}
-        for leak, level in product(trial.leaks, trial.levels):
-            wanted = about | {"leak": leak, "level": str(level)}
-            if trial_id(wanted) in done:
-                continue
-            readings = desk.readings(suspect, carriers)
-            if LEAKS[leak].hidden and not readings[0].further:
-                continue  # nothing would find it again
-            what, count = f"{kind}, {'+'.join(carriers)}, {leak}, {level}", Tally(level=level)
-            for case, members in cases(desk, suspect, readings, leak=leak, level=level, name=what):
-                count.take(case, members)
-                report(what, count.keys, trial.keys)
-            made.append(rows.add(wanted, count.outcome()))
-    return made
+@dataclass(frozen=True, kw_only=True)
+class InnocentsBatch:
+    """One row for each suspect, carriers, leak and level."""
+
+    trial: InnocentsTrial
+    work: Path
+    study: ClassVar[str] = "innocents"
+    needs: ClassVar[tuple[Prerequisite, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """By what it is about."""
+        return f"{self.trial.dataset}-innocents-{trial_id(self.trial.facts())[:8]}"
+
+    @property
+    def size(self) -> int:
+        """Some rows may turn out to be about nothing."""
+        trial = self.trial
+        return len(trial.suspects) * len(trial.paths) * len(trial.leaks) * len(trial.levels)
+
+    @property
+    def guess(self) -> float:
+        """By the investigations."""
+        return self.size * self.trial.keys * _INVESTIGATION
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """A suspect is read for the first of its rows."""
+        trial, facts, desk = self.trial, self.trial.facts(), Desk(trial=self.trial, work=self.work)
+        for (kind, file), carriers in product(trial.suspects.items(), trial.paths):
+            suspect = open_model(file)
+            about = facts | {"suspect": model_digest(suspect).hex(), "kind": kind, "carriers": list(carriers)}
+            for leak, level in product(trial.leaks, trial.levels):
+                count = _Count(
+                    desk=desk,
+                    suspect=suspect,
+                    carriers=carriers,
+                    leak=leak,
+                    level=level,
+                    name=f"{kind}, {'+'.join(carriers)}, {leak}, {level}",
+                    report=report,
+                )
+                yield Trial(facts=about | {"leak": leak, "level": str(level)}, outcome=count.outcome)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Count:
+    """The investigations of one row."""
+
+    desk: "Desk"
+    suspect: ModelState
+    carriers: tuple[str, ...]
+    leak: str
+    level: Fraction
+    name: str
+    report: Progress
+
+    def outcome(self) -> dict[str, Any] | None:
+        """What came of them; None where nothing would find the leak again."""
+        readings = self.desk.readings(self.suspect, self.carriers)
+        if LEAKS[self.leak].hidden and not readings[0].further:
+            return None
+        count = Tally(level=self.level)
+        for case, members in cases(
+            self.desk, self.suspect, readings, leak=self.leak, level=self.level, name=self.name
+        ):
+            count.take(case, members)
+            self.report(self.name, count.keys, self.desk.trial.keys)
+        return count.outcome()
 
 
 @dataclass(slots=True, kw_only=True)

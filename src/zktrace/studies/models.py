@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -27,11 +27,13 @@ from zktrace.registry.requests import Request
 from zktrace.registry.workspace import SETTINGS, Home
 from zktrace.releases import OpenRelease, make_release
 from zktrace.studies.changes import FORMATS, as_state, single
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Progress, Trial
 from zktrace.studies.tracing import BUDGET, RELEASE, station
 from zktrace.studies.zoo.rewrites import CHANNELS, REWRITES
-from zktrace.studies.zoo.table import ZooNetwork
+from zktrace.studies.zoo.table import ZooNetwork, network_of
 from zktrace.studies.zoo.tasks import ZooTask
+from zktrace.studies.zoo.trained import TrainedNetwork
 from zktrace.tracing import Case, trace
 
 STATIONS: Final = 10
@@ -40,8 +42,7 @@ SEEDS: Final = (4004, 4005, 4006)  # of keys
 FOREIGN: Final = 43  # seed of the network that nobody protected
 _TOTAL: Final = Fraction(1, 10)  # budget of a workspace: a study takes many looks
 _PART: Final = 5  # one in so many held-out samples is asked of changed copies
-
-Progress = Callable[[str, int, int], None]  # what, done, of
+_SUSPECT: Final = 60.0  # seconds to make, trace, judge and measure one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,24 +74,73 @@ class ModelsTrial:
         return int(np.random.default_rng([self.seed, 7]).integers(STATIONS))
 
 
-def perform(
-    trial: ModelsTrial, rows: Rows, *, others: Sequence[ModelsTrial] = (), progress: Progress | None = None
-) -> Iterator[Row]:
-    """Make the rows that are missing: the cost of copies, then one row a suspect.
+@dataclass(frozen=True, kw_only=True)
+class ModelsBatch:
+    """One network under several sets of keys: the cost of copies, then one row a suspect."""
 
-    `others` are of the same network under other keys: a copy of theirs is nobody's here.
-    """
-    report = progress or (lambda _what, _done, _of: None)
-    done, facts, bench = rows.done(), trial.facts(), ModelBench(trial=trial)
-    wanted = facts | {"part": "cost"}
-    if trial_id(wanted) not in done:
-        yield rows.add(wanted, bench.cost())
-    suspects = [*bench.leaks(), *bench.strangers(others)]
-    for number, (part, kind, make) in enumerate(suspects, start=1):
-        wanted = facts | {"part": part, "suspect": kind}
-        if trial_id(wanted) not in done:
-            yield rows.add(wanted, bench.outcome(make(), (trial.leaker,) if part == "leak" else ()))
-        report(f"{trial.network.name}, keys {trial.seed}", number, len(suspects))
+    trained: TrainedNetwork
+    foreign: TrainedNetwork | None
+    seeds: tuple[int, ...]
+    work: Path
+    study: ClassVar[str] = "models"
+
+    @property
+    def name(self) -> str:
+        """The network's."""
+        return self.trained.network
+
+    @property
+    def needs(self) -> tuple[TrainedNetwork, ...]:
+        """The network, and a stranger of its kind."""
+        return (self.trained,) if self.foreign is None else (self.trained, self.foreign)
+
+    @property
+    def size(self) -> int:
+        """The same for all keys."""
+        return sum(
+            1 + len([*bench.leaks(), *bench.strangers(self._others(bench.trial))])
+            for bench in (ModelBench(trial=each) for each in self._trials)
+        )
+
+    @property
+    def guess(self) -> float:
+        """Of one core."""
+        return self.size * _SUSPECT
+
+    @property
+    def _trials(self) -> list[ModelsTrial]:
+        trained, foreign = self.trained, self.foreign
+        return [
+            ModelsTrial(
+                network=network_of(trained.network),
+                task=trained.task,
+                model=trained.path,
+                foreign=None if foreign is None else foreign.path,
+                seed=seed,
+                work=self.work,
+            )
+            for seed in self.seeds
+        ]
+
+    def _others(self, trial: ModelsTrial) -> list[ModelsTrial]:
+        return [each for each in self._trials if each.seed != trial.seed]
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """Copies that are missing are made for the first one."""
+        for each in self._trials:
+            yield from trials_of(each, self._others(each))
+
+
+def trials_of(trial: ModelsTrial, others: Sequence[ModelsTrial] = ()) -> Iterator[Trial]:
+    """The trials under one set of keys. `others` are under other keys: a copy of theirs is nobody's here."""
+    facts, bench = trial.facts(), ModelBench(trial=trial)
+    yield Trial(facts=facts | {"part": "cost"}, outcome=bench.cost)
+    for part, kind, make in [*bench.leaks(), *bench.strangers(others)]:
+        members = (trial.leaker,) if part == "leak" else ()
+        yield Trial(
+            facts=facts | {"part": part, "suspect": kind},
+            outcome=lambda make=make, members=members: bench.outcome(make(), members),  # type: ignore[misc]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,10 @@
 """Saved rows: one JSON object a line, each with the trial it answers and where it came from.
 
-A row is never edited. A study that is run again finds the trials that have a row and does the others.
+A row is never edited, and no trial is given two. A study that is run again finds the trials that have a row
+and does the others.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -12,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zktrace
 from zktrace.errors import MalformedFile, Refused
@@ -21,10 +23,10 @@ from zktrace.primitives.files import read_bounded
 _LARGEST = 1 << 28  # bytes of a file of rows
 _PACKAGES = ("numpy", "torch", "python-flint")
 
-Trial = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
-def trial_id(trial: Trial) -> str:
+def trial_id(trial: Facts) -> str:
     """What tells a trial from others."""
     return hashlib.sha256(json.dumps(trial, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -63,25 +65,29 @@ class Rows:
         """The trials that have a row."""
         return {row.id for row in self.read()}
 
-    def add(self, trial: Trial, outcome: Mapping[str, Any]) -> Row:
-        """Write a row behind the others."""
-        row = Row(trial=dict(trial), outcome=dict(outcome), origin=origin())
+    def add(self, trial: Facts, outcome: Mapping[str, Any], seconds: float | None = None) -> Row | None:
+        """Write a row behind the others, or None: another process did the same trial meanwhile."""
+        took = {} if seconds is None else {"seconds": seconds}
+        row = Row(trial=dict(trial), outcome=dict(outcome), origin=origin() | took)
         facts = {"trial": row.trial, "outcome": row.outcome, "origin": row.origin}
         line = json.dumps(facts, sort_keys=True).encode() + b"\n"
         try:
-            self._append(line)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.path, "ab") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed: one writer at a time
+                return row if self._append(handle, row.id, line) else None
         except OSError as error:
             reason = (error.strerror or "unknown reason").lower()
             raise Refused(f"{self.path}: cannot be written ({reason})") from error
-        return row
 
-    def _append(self, line: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab") as handle:
-            handle.truncate(self._whole())  # a killed writer may have left half a line
-            handle.write(line)
-            handle.flush()
-            os.fsync(handle.fileno())
+    def _append(self, handle: BinaryIO, key: str, line: bytes) -> bool:
+        if key in self.done():
+            return False
+        handle.truncate(self._whole())  # a killed writer may have left half a line
+        handle.write(line)
+        handle.flush()
+        os.fsync(handle.fileno())
+        return True
 
     def _whole(self) -> int:
         """Bytes up to the end of the last whole line."""

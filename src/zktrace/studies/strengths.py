@@ -5,11 +5,13 @@ measured on held-out data; one of them is read as it is, and in four bits. Nothi
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zktrace.codes import unpack
 from zktrace.codes.readings import deviations
@@ -19,32 +21,65 @@ from zktrace.learning.arrays import Arrays
 from zktrace.marking.settings import CopySettings
 from zktrace.models import open_model, save_model
 from zktrace.studies.changes import FORMATS, as_state, brain, half, single
-from zktrace.studies.models import CARRIERS, STATIONS, ModelBench, ModelsTrial, Progress
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.models import CARRIERS, STATIONS, ModelBench, ModelsTrial
+from zktrace.studies.runner import Progress, Trial
+from zktrace.studies.zoo.table import network_of
+from zktrace.studies.zoo.trained import TrainedNetwork
 
 STRENGTHS: Final = (0.005, 0.01, 0.02, 0.04)
 TYPES: Final = {"float32": lambda model: as_state(single(model)), "float16": half, "bfloat16": brain}
 KEYS: Final = 4000  # seed of what the rule was chosen on
 
 
-def perform(
-    trial: ModelsTrial,
-    rows: Rows,
-    *,
-    strengths: Sequence[float] = STRENGTHS,
-    types: Sequence[str] = ("float32",),
-    progress: Progress | None = None,
-) -> Iterator[Row]:
-    """Make the rows that are missing: one for each type and strength."""
-    if unknown := set(types) - set(TYPES):
-        raise InputError(f"no type {sorted(unknown)[0]!r}; known: {', '.join(TYPES)}")
-    report, done = progress or (lambda _what, _done, _of: None), rows.done()
-    cases = [(kind, strength) for kind in types for strength in strengths]
-    for number, (kind, strength) in enumerate(cases, start=1):
-        facts = trial.facts() | {"study": "strengths", "type": kind, "strength": strength}
-        if trial_id(facts) not in done:
-            yield rows.add(facts, _outcome(replace(trial, model=_stored(trial, kind)), strength))
-        report(f"{trial.network.name}, {kind}", number, len(cases))
+@dataclass(frozen=True, kw_only=True)
+class StrengthsBatch:
+    """One network: a row for each type and strength."""
+
+    trained: TrainedNetwork
+    seed: int
+    work: Path
+    strengths: tuple[float, ...] = STRENGTHS
+    types: tuple[str, ...] = ("float32",)
+    study: ClassVar[str] = "strengths"
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.types) - set(TYPES):
+            raise InputError(f"no type {sorted(unknown)[0]!r}; known: {', '.join(TYPES)}")
+
+    @property
+    def name(self) -> str:
+        """The network's."""
+        return self.trained.network
+
+    @property
+    def needs(self) -> tuple[TrainedNetwork, ...]:
+        """The network."""
+        return (self.trained,)
+
+    @property
+    def size(self) -> int:
+        """A row each."""
+        return len(self.strengths) * len(self.types)
+
+    @property
+    def guess(self) -> float:
+        """Of one core."""
+        return self.size * 60.0
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """Ten copies each."""
+        trial = ModelsTrial(
+            network=network_of(self.trained.network),
+            task=self.trained.task,
+            model=self.trained.path,
+            foreign=None,
+            seed=self.seed,
+            work=self.work,
+        )
+        facts = trial.facts() | {"study": self.study}
+        for kind, strength in product(self.types, self.strengths):
+            told = {"type": kind, "strength": strength}
+            yield Trial(facts=facts | told, outcome=partial(_outcome, trial, kind, strength))
 
 
 def _stored(trial: ModelsTrial, kind: str) -> Path:
@@ -56,8 +91,8 @@ def _stored(trial: ModelsTrial, kind: str) -> Path:
     return path
 
 
-def _outcome(trial: ModelsTrial, strength: float) -> dict[str, Any]:
-    started, bench = time.perf_counter(), ModelBench(trial=trial)
+def _outcome(trial: ModelsTrial, kind: str, strength: float) -> dict[str, Any]:
+    started, bench = time.perf_counter(), ModelBench(trial=replace(trial, model=_stored(trial, kind)))
     (carrier,) = CARRIERS
     make = maker_of(CopyPlan.of(bench.release, CopySettings(strength=strength)), bench.release.shared)
     code = bench.release.code(carrier)

@@ -1,6 +1,5 @@
 """What each attacker makes of copies: files, so that a stopped study goes on with the next of them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +17,7 @@ from zktrace.models import ModelState, open_model, save_model
 from zktrace.studies.ground import Ground
 from zktrace.studies.leaker import leakers_samples
 from zktrace.studies.rows import trial_id
-
-Progress = Callable[[str, int, int], None]  # what, done, of
+from zktrace.studies.runner import Progress
 
 REWRITES: Final = ("rescale", "permute", "rewrite", "isometry")
 STUDENTS: Final[dict[str, DistillConfig]] = {
@@ -79,7 +77,7 @@ class Suspects:
         if attacker == "foreign":
             if self.foreign is None:
                 raise InputError("a foreign copy needs a second federation")
-            self.foreign.train()
+            self.foreign.make(self.report)
             return self.foreign.copies[0]
         folder = self.ground.workspace.root / "suspects"
         folder.mkdir(exist_ok=True)

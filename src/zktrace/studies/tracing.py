@@ -4,12 +4,13 @@ A workspace is made as an operator would, its stations enrolled, copies dispatch
 pairs and random larger coalitions are then read and scored. A study puts no investigation on record.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -22,11 +23,13 @@ from zktrace.learning.cost import copy_cost
 from zktrace.learning.data.proxy import proxy_pool
 from zktrace.marking.settings import CopySettings
 from zktrace.models import ModelState, model_digest, open_model
+from zktrace.primitives.processes import processors
 from zktrace.readouts.scales import Arrays
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease, make_release
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Prerequisite, Progress, Trial
 from zktrace.tracing import Plan, investigate
 from zktrace.tracing.score import Scored
 
@@ -34,8 +37,6 @@ RELEASE: Final = "r1"
 BUDGET: Final = Fraction(1, 1000)
 SIZES: Final = (3, 5, 8)
 SAMPLED: Final = 20  # coalitions of each of these sizes
-
-Progress = Callable[[str, int, int], None]  # what, done, of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,11 @@ class TracingTrial:
     settings: CopySettings
     sizes: tuple[int, ...] = SIZES
     copies: int | None = None  # so many stations, from the first, get a copy; None: all
+
+    @property
+    def recipients(self) -> int:
+        """How many stations get a copy."""
+        return self.copies or self.spec.preset.federation.clients
 
     def facts(self) -> dict[str, Any]:
         """What rows say of it."""
@@ -82,44 +88,81 @@ def coalitions(stations: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iter
         yield from (every[int(place)] for place in order[:SAMPLED])
 
 
-def perform(
-    trial: TracingTrial, rows: Rows, *, work: Path, jobs: int = 2, progress: Progress | None = None
-) -> list[Row]:
-    """Make the copies that are missing and the rows that are missing."""
-    report = progress or (lambda _what, _done, _of: None)
-    facts = trial.facts()
-    workspace = prepared(
-        trial.spec, trial.model, work / trial.folder, carriers=trial.carriers, profile=trial.profile
-    )
-    stations = trial.spec.preset.federation.clients
-    chosen = [station(number) for number in range(trial.copies or stations)]
-    made_copies = {}
-    release = OpenRelease.of(workspace, RELEASE)
-    handed = dispatch(
-        workspace,
-        release=release,
-        stations=chosen,
-        settings=trial.settings,
-        jobs=jobs,
-        read_back=False,
-    )
-    for copy in handed:
-        made_copies[copy.station] = open_model(copy.path)
-        report("copies", len(made_copies), len(chosen))
-    copies = [made_copies[name] for name in chosen]
-    done = rows.done()
-    made: list[Row] = []
-    wanted = facts | {"part": "cost"}
-    if trial_id(wanted) not in done:
-        made.append(rows.add(wanted, _cost(trial, release, copies)))
-    groups = list(coalitions(len(copies), trial.spec.seed, trial.sizes))
-    for number, members in enumerate(groups, start=1):
-        wanted = facts | {"part": "coalition", "members": list(members)}
-        if trial_id(wanted) not in done:
-            suspect = copies[members[0]] if len(members) == 1 else dict(collude([copies[i] for i in members]))
-            made.append(rows.add(wanted, outcome(release, suspect, members, stations)))
-        report("coalitions", number, len(groups))
-    return made
+@dataclass(frozen=True, kw_only=True)
+class TracingBatch:
+    """What copies cost, and every coalition of those who got one."""
+
+    trial: TracingTrial
+    work: Path
+    study: ClassVar[str] = "tracing"
+    needs: ClassVar[tuple[Prerequisite, ...]] = ()
+    guess: ClassVar[float] = 300.0
+
+    @property
+    def name(self) -> str:
+        """Its workspace's."""
+        return self.trial.folder
+
+    @property
+    def size(self) -> int:
+        """The cost, and a row each."""
+        return 1 + len(self._groups)
+
+    @property
+    def _groups(self) -> list[tuple[int, ...]]:
+        trial = self.trial
+        return list(coalitions(trial.recipients, trial.spec.seed, trial.sizes))
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """Copies that are missing are made for the first one."""
+        facts, bench = self.trial.facts(), _TracingBench(trial=self.trial, work=self.work, report=report)
+        yield Trial(facts=facts | {"part": "cost"}, outcome=bench.cost)
+        for members in self._groups:
+            told = {"part": "coalition", "members": list(members)}
+            yield Trial(facts=facts | told, outcome=partial(bench.leak, members))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TracingBench:
+    """A workspace with its copies."""
+
+    trial: TracingTrial
+    work: Path
+    report: Progress
+
+    @cached_property
+    def release(self) -> OpenRelease:
+        return OpenRelease.of(self._workspace, RELEASE)
+
+    @cached_property
+    def _workspace(self) -> Home:
+        trial = self.trial
+        folder = self.work / trial.folder
+        return prepared(trial.spec, trial.model, folder, carriers=trial.carriers, profile=trial.profile)
+
+    @cached_property
+    def copies(self) -> list[ModelState]:
+        chosen = [station(number) for number in range(self.trial.recipients)]
+        made: dict[str, ModelState] = {}
+        for copy in dispatch(
+            self._workspace,
+            release=self.release,
+            stations=chosen,
+            settings=self.trial.settings,
+            jobs=max(1, processors()),
+            read_back=False,
+        ):
+            made[copy.station] = open_model(copy.path)
+            self.report("copies", len(made), len(chosen))
+        return [made[name] for name in chosen]
+
+    def cost(self) -> dict[str, Any]:
+        return _cost(self.trial, self.release, self.copies)
+
+    def leak(self, members: tuple[int, ...]) -> dict[str, Any]:
+        held = [self.copies[row] for row in members]
+        suspect = held[0] if len(held) == 1 else dict(collude(held))
+        return outcome(self.release, suspect, members, self.trial.spec.preset.federation.clients)
 
 
 def outcome(release: OpenRelease, suspect: Arrays, members: tuple[int, ...], stations: int) -> dict[str, Any]:

@@ -55,9 +55,13 @@ class ZooNetwork:
             return arrays_of(fitted(task, seed=seed, epochs=lesson.epochs))
         return trained(self.build, task, lesson, seed=seed, checkpoint=checkpoint, progress=progress)
 
+    def path(self, folder: Path, *, seed: int = SEED) -> Path:
+        """Where its file is."""
+        return folder / f"{self.name}{'' if seed == SEED else f'-{seed}'}.safetensors"
+
     def kept(self, folder: Path, task: ZooTask, *, seed: int = SEED, progress: Told | None = None) -> Path:
         """Its file, which is made if it is missing."""
-        path = folder / f"{self.name}{'' if seed == SEED else f'-{seed}'}.safetensors"
+        path = self.path(folder, seed=seed)
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             checkpoint = path.with_suffix(".checkpoint")
