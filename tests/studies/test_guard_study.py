@@ -1,6 +1,5 @@
 """A small federation in three designs: what shared models keep, and whom leaks name."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +13,12 @@ from zktrace.learning.presets import load_preset
 from zktrace.models import ModelState, model_digest
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.guard import residues, runs, tracing
+from zktrace.studies.guard.batches import GuardBatch
 from zktrace.studies.guard.runs import Design, GuardRun
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
-from zktrace.studies.innocents import InnocentsTrial
-from zktrace.studies.innocents import perform as count_innocents
+from zktrace.studies.innocents import InnocentsBatch, InnocentsTrial
 from zktrace.studies.rows import Row, Rows
+from zktrace.studies.runner import run_study
 from zktrace.studies.tracing import BUDGET
 
 ROUNDS, STATIONS = 2, 3
@@ -49,8 +49,8 @@ def trained(work: Path) -> dict[Design, GuardRun]:
     return made
 
 
-def states(run: GuardRun) -> Iterator[ModelState]:
-    return (run.shared(number) for number in range(ROUNDS + 1))
+def part(trained: dict[Design, GuardRun], name: str) -> GuardBatch:
+    return GuardBatch(federation=federation(), work=trained["guarded"].work, parts=(name,))
 
 
 def test_designs_begin_alike_and_go_apart(trained: dict[Design, GuardRun]) -> None:
@@ -62,17 +62,19 @@ def test_designs_begin_alike_and_go_apart(trained: dict[Design, GuardRun]) -> No
 
 def test_a_row_a_run_and_no_second_training(trained: dict[Design, GuardRun], tmp_path: Path) -> None:
     rows = Rows(tmp_path / "rows.jsonl")
-    made = [runs.perform(run, rows) for run in trained.values()]
-    assert [row.trial["design"] for row in made if row is not None] == list(runs.DESIGNS)
-    assert all(runs.perform(run, rows) is None for run in trained.values())
+    batch = part(trained, "utility")
+    assert [row.trial["design"] for row in run_study([batch], rows).made] == list(runs.DESIGNS)
+    again = run_study([batch], rows)
+    assert (again.made, again.there) == ([], len(runs.DESIGNS))
+    with pytest.raises(InputError, match="no part 'cost'; known: utility, residues, tracing"):
+        part(trained, "cost")
 
 
 def test_a_guard_leaves_nothing_and_subtracting_leaves_what_training_made_of_marks(
     trained: dict[Design, GuardRun], tmp_path: Path
 ) -> None:
     rows = Rows(tmp_path / "rows.jsonl")
-    for design in ("guarded", "subtracted"):
-        assert len(list(residues.perform(trained[design], rows))) == ROUNDS  # type: ignore[index]
+    assert len(run_study([part(trained, "residues")], rows).made) == 2 * ROUNDS
     found = {(row.trial["design"], row.trial["round"]): row.outcome for row in rows.read()}
     for number in range(1, ROUNDS + 1):
         assert np.abs(found["guarded", number]["participants"]).max() < 1e-6
@@ -114,7 +116,11 @@ def test_leaks_of_all_rounds_name_the_leaker(
     monkeypatch.setattr(tracing, "SAMPLED", 2)
     monkeypatch.setattr(tracing, "TRAINERS", 1)
     rows = Rows(tmp_path / "rows.jsonl")
-    made = list(tracing.perform(trained["guarded"], rows))
+    batch = part(trained, "tracing")
+    ran = run_study([batch], rows)
+    made = ran.made
+    assert not ran.failures
+    assert len(made) == batch.size
     assert {row.trial["leak"] for row in made} == {
         "broadcast",
         "trained on",
@@ -125,7 +131,7 @@ def test_leaks_of_all_rounds_name_the_leaker(
     assert all(row.outcome["framed"] == 0 and row.trial["budget"] == str(BUDGET) for row in made)
     as_sent = [row.outcome for row in made if row.trial["leak"] == "broadcast"]
     assert all(each["whole"] == each["cases"] == STATIONS for each in as_sent)
-    assert not list(tracing.perform(trained["guarded"], rows))
+    assert not run_study([batch], rows).made
     assert guard_tracing_table(rows.read()).count("\n") > 4
 
 
@@ -145,8 +151,8 @@ def test_shared_models_under_fresh_keys_are_silent_and_rounded_ones_keep_the_bud
             families=2,
             guarded=change,
         )
-        rows = count_innocents(trial, Rows(tmp_path / "rows.jsonl"), work=tmp_path)
-        (found[change],) = rows
+        batch = InnocentsBatch(trial=trial, work=tmp_path)
+        (found[change],) = run_study([batch], Rows(tmp_path / "rows.jsonl")).made
         assert found[change].trial["guarded"] == change
     assert found["nothing"].outcome["namings"] == 0
     assert found["8 bits"].outcome["within"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg, Strategy
 
-from zktrace.errors import FederationFailed
+from zktrace.errors import FederationFailed, InputError
 from zktrace.federation.flower.guarded import Guarded
 from zktrace.federation.flower.inprocess import InProcessGrid
 from zktrace.learning.arrays import State
@@ -22,8 +22,8 @@ from zktrace.learning.data.partition import deal, dirichlet_shares
 from zktrace.learning.states import state_of
 from zktrace.registry.workspace import Home
 from zktrace.studies.guard.runs import CARRIERS
-from zktrace.studies.rows import Row, Rows, trial_id
-from zktrace.studies.zoo.table import ZooNetwork
+from zktrace.studies.runner import Prerequisite, Progress, Trial
+from zktrace.studies.zoo.table import ZooNetwork, network_of
 from zktrace.studies.zoo.tasks import SampleTask
 from zktrace.studies.zoo.training import Further, finetuned, seeded
 
@@ -31,6 +31,7 @@ STATIONS: Final = 5
 ROUNDS: Final = 8
 STEPS: Final = 36  # of a station and round
 ALPHA: Final = 2.0  # Dirichlet concentration of the label partition
+_PAIR: Final = 200.0  # seconds of two federations
 _SHARING, _TRAINING = 1, 2  # purposes of randomness
 
 
@@ -109,11 +110,33 @@ class FlowerRun:
         }
 
 
-def perform(run: FlowerRun, rows: Rows) -> Row | None:
-    """Make its row, unless there is one."""
-    if trial_id(run.facts()) in rows.done():
-        return None
-    return rows.add(run.facts(), run.outcome())
+@dataclass(frozen=True, kw_only=True)
+class FlowerBatch:
+    """A network of the zoo in Flower under one seed: unguarded, then guarded."""
+
+    network: str
+    seed: int
+    cifar10: Path | None
+    study: ClassVar[str] = "guard"
+    needs: ClassVar[tuple[Prerequisite, ...]] = ()
+    size: ClassVar[int] = 2
+    guess: ClassVar[float] = _PAIR
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.network} in Flower, seed {self.seed}"
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """A row each."""
+        network = network_of(self.network)
+        task = network.task(self.cifar10)
+        if not isinstance(task, SampleTask):
+            raise InputError(f"{network.name} does not learn images: it is not trained in Flower here")
+        for number, guarded in enumerate((False, True), start=1):
+            run = FlowerRun(network=network, task=task, seed=self.seed, guarded=guarded)
+            yield Trial(facts=run.facts(), outcome=run.outcome)
+            report(self.name, number, 2)
 
 
 @contextmanager

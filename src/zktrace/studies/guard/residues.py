@@ -9,6 +9,7 @@ deviations of an innocent's score.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,20 +22,17 @@ from zktrace.marking.spread import SpreadMark
 from zktrace.readouts.directions import Floats
 from zktrace.releases import OpenRelease
 from zktrace.studies.guard.runs import GuardRun
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.runner import Trial
 from zktrace.studies.tracing import BUDGET, outcome
 
 _OTHERS: Final = 1000  # rows that nobody was given
 
 
-def perform(run: GuardRun, rows: Rows) -> Iterator[Row]:
-    """A row for each shared model after a round that has none."""
-    facts, done, rounds = run.facts() | {"part": "residues"}, rows.done(), run.spec.preset.federation.rounds
-    bench = ResidueBench(run=run)
-    for number in range(1, rounds + 1):
-        wanted = facts | {"round": number}
-        if trial_id(wanted) not in done:
-            yield rows.add(wanted, bench.residues(number))
+def trials(run: GuardRun) -> Iterator[Trial]:
+    """One for each shared model after a round."""
+    facts, bench = run.facts() | {"part": "residues"}, ResidueBench(run=run)
+    for number in range(1, run.spec.preset.federation.rounds + 1):
+        yield Trial(facts=facts | {"round": number}, outcome=partial(bench.residues, number))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +43,7 @@ class ResidueBench:
 
     def residues(self, number: int) -> dict[str, Any]:
         """After so many rounds."""
+        self.run.result()
         started, release = time.perf_counter(), self.run.release
         phi, shared = self._phi(release, number), self.run.shared(number)
         participants = len(self.run.stations)

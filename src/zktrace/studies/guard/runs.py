@@ -7,7 +7,7 @@ be measured.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from zktrace.federation.handout import SAME_FOR_ALL, Answers, Engine, Handout
 from zktrace.federation.roster import experimental_key
 from zktrace.federation.run import run
 from zktrace.federation.server import RoundReport
-from zktrace.federation.spec import RunSpec
+from zktrace.federation.spec import RunSpec, preset_facts
 from zktrace.federation.workers import worker_engine
 from zktrace.guarding.broadcasts import model_path
 from zktrace.guarding.guard import NAME
@@ -32,14 +32,12 @@ from zktrace.registry.requests import Request
 from zktrace.registry.workspace import SETTINGS, Home
 from zktrace.releases import OpenRelease
 from zktrace.studies.federation import FederationTrial, share_pretraining
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.runner import Progress, Trial, quietly
 from zktrace.studies.tracing import station
 
 Design = Literal["unguarded", "guarded", "subtracted"]
 DESIGNS: Final[tuple[Design, ...]] = get_args(Design)
 CARRIERS: Final = ("spread",)
-
-Progress = Callable[[str, int, int], None]  # what, done, of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +63,7 @@ class GuardRun:
             "dataset": preset.data.dataset,
             "seed": self.federation.seed,
             "design": self.design,
-            "preset": preset.as_dict(),
+            "preset": preset_facts(preset),
         }
 
     @property
@@ -102,9 +100,9 @@ class GuardRun:
         """Of the first shared model."""
         return OpenRelease.of(self.home, NAME)
 
-    def result(self, progress: Progress | None = None) -> dict[str, Any]:
+    def result(self, report: Progress = quietly) -> dict[str, Any]:
         """What `result.json` says of it; trained, or trained on, as far as it is missing."""
-        report, path = progress or (lambda _what, _done, _of: None), self.folder / "result.json"
+        path = self.folder / "result.json"
         if not path.exists():
             share_pretraining(self.folder, [replace(self, design=each).folder for each in DESIGNS])
 
@@ -142,10 +140,9 @@ class GuardRun:
             yield Engine(_subtracting(engine.answers, sent), engine.handout)
 
 
-def perform(run: GuardRun, rows: Rows, *, progress: Progress | None = None) -> Row | None:
-    """Make the row of a run, what came out of its training, unless there is one."""
-    wanted = run.facts() | {"part": "utility"}
-    return None if trial_id(wanted) in rows.done() else rows.add(wanted, run.result(progress))
+def trials(run: GuardRun, report: Progress) -> Iterator[Trial]:
+    """One: what came out of its training."""
+    yield Trial(facts=run.facts() | {"part": "utility"}, outcome=lambda: run.result(report))
 
 
 def _unclean(handout: Handout, sent: dict[int, State]) -> Handout:

@@ -4,10 +4,9 @@ Nothing is told of the round to whoever traces. A cell is a kind of leak, a roun
 done afterwards; its row counts the cases in which exactly the leakers were named.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +21,7 @@ from zktrace.learning.threads import single_threaded
 from zktrace.releases import OpenRelease
 from zktrace.studies.changes import FORMATS, as_state, noise
 from zktrace.studies.guard.runs import GuardRun
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.runner import Trial
 from zktrace.studies.tracing import BUDGET, outcome
 
 SIZES: Final = (2, 3, 5, 8)
@@ -35,7 +34,6 @@ _FEW: Final = ("nothing", "8 bits", "half of the weights pruned")
 
 Members = tuple[int, ...]
 Suspect = tuple[Arrays, Members]
-Progress = Callable[[str, int, int], None]  # what, done, of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +45,14 @@ class LeakCell:
     afterwards: tuple[str, ...] = ("nothing",)
 
 
-def perform(run: GuardRun, rows: Rows, *, progress: Progress | None = None) -> Iterator[Row]:
-    """Make the rows that are missing."""
-    report = progress or (lambda _what, _done, _of: None)
+def trials(run: GuardRun) -> Iterator[Trial]:
+    """One for each cell, and what was done afterwards."""
     facts = run.facts() | {"part": "tracing", "budget": str(BUDGET)}
-    bench, done = LeakBench(run=run), rows.done()
-    cells = list(bench.cells())
-    for number, cell in enumerate(cells, start=1):
-        wanted = {after: facts | cell.about | {"after": after} for after in cell.afterwards}
-        missing = {after: each for after, each in wanted.items() if trial_id(each) not in done}
-        if missing:
-            found = bench.counted(cell, tuple(missing))
-            yield from (rows.add(each, found[after]) for after, each in missing.items())
-        report(f"leaks, {run.folder.name}", number, len(cells))
+    bench = LeakBench(run=run)
+    for cell in bench.cells():
+        for after in cell.afterwards:
+            told = facts | cell.about | {"after": after}
+            yield Trial(facts=told, outcome=partial(bench.counted, cell, after))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +60,7 @@ class LeakBench:
     """A guarded run, and what its stations do with what they were sent."""
 
     run: GuardRun
+    _kept: list[tuple[dict[str, Any], list[Suspect]]] = field(default_factory=list)
 
     @cached_property
     def _guard(self) -> Guard:
@@ -102,16 +96,21 @@ class LeakBench:
                 yield self._coalition(size, strategy, apart=False)
                 yield self._coalition(size, strategy, apart=True)
 
-    def counted(self, cell: LeakCell, wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The cases of a cell, by what was done afterwards."""
-        found: dict[str, list[tuple[Members, dict[str, Any]]]] = {after: [] for after in wanted}
-        started, release, stations = time.perf_counter(), self.run.release, len(self.run.stations)
-        for number, (suspect, members) in enumerate(cell.suspects()):
-            for after in wanted:
-                changed = _changed(suspect, after, self._rng(number))
-                found[after].append((members, outcome(release, changed, members, stations)))
-        took = (time.perf_counter() - started) / len(wanted)
-        return {after: _sum(each, release, took) for after, each in found.items()}
+    def counted(self, cell: LeakCell, after: str) -> dict[str, Any]:
+        """The cases of a cell, each changed in the same way."""
+        self.run.result()
+        release, stations = self.run.release, len(self.run.stations)
+        found = []
+        for number, (suspect, members) in enumerate(self._suspects(cell)):
+            changed = _changed(suspect, after, self._rng(number))
+            found.append((members, outcome(release, changed, members, stations)))
+        return _sum(found, release)
+
+    def _suspects(self, cell: LeakCell) -> list[Suspect]:
+        """The last cell's are kept: they may have been trained."""
+        if cell.about not in [about for about, _ in self._kept]:
+            self._kept[:] = [(cell.about, list(cell.suspects()))]
+        return self._kept[0][1]
 
     def _broadcast(self, number: int) -> LeakCell:
         """Everybody's copy of a round."""
@@ -207,9 +206,7 @@ def _changed(suspect: Arrays, how: str, rng: np.random.Generator) -> Arrays:
     return noise(suspect, rng) if how == "noise" else FORMATS[how](suspect)
 
 
-def _sum(
-    cases: Sequence[tuple[Members, dict[str, Any]]], release: OpenRelease, seconds: float
-) -> dict[str, Any]:
+def _sum(cases: Sequence[tuple[Members, dict[str, Any]]], release: OpenRelease) -> dict[str, Any]:
     """Counts over the cases of a row, and the weakest of members' scores."""
     scores = [next(iter(each["sigma"].values())) for _, each in cases]
     return {
@@ -222,5 +219,4 @@ def _sum(
         "other": max(each["greatest_other"] for each in scores),
         "weights": release.layout("spread").dimension,
         "length": release.layout("spread").length,
-        "seconds": round(seconds, 2),
     }
