@@ -1,9 +1,9 @@
-"""Writes the samples in `unreleased/` anew, through the package's public calls.
+"""Writes samples of every format, of the version that the package has, through its public calls.
 
-    PYTHONPATH=src:tests python tests/released/make.py [--force]
+    PYTHONPATH=src:tests python tests/released/make.py
 
-Run by hand, never by the suite: it refuses to replace samples without --force, and a line in CHANGELOG.md
-goes with every change of one. It needs every extra of the package and takes less than a minute.
+Run by hand, once a version whose formats are others than before, and never by the suite: samples that are
+there are never replaced. It needs every extra of the package and takes less than a minute.
 
 Keys come from labels, so whoever reads this can derive them: they protect nothing. Salts of proofs, the order
 of queries, node keys and the dates in the logs are fresh every time.
@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from numpy.typing import NDArray
 
+import zktrace
 from support import seeded
 from zktrace.codes import CodeKey, unpack
 from zktrace.codes.cache import RowCache
@@ -67,7 +68,7 @@ from zktrace.releases.queries import picked, queries_of
 from zktrace.tracing import Case, trace
 
 HERE = Path(__file__).parent
-OUT = HERE / "unreleased"
+OUT = HERE / zktrace.__version__
 DEFAULT, PAPER, TEST = "xlpn-1280-640-132", "xlpn-1024-512-128", "test-128-64-16"
 SIDE, CLASSES = 12, 6  # of the images that the network of `full` sees
 MESSAGE = b"I received this copy.\n"
@@ -142,9 +143,22 @@ def light(out: Path) -> None:
         reading = OpenRelease.of(home, "r1").read(suspect, ("weight",))
         case = investigated(home, model_digest(suspect), reading, budget=Fraction(1, 1000))
         keep(out.parent, case, f"weight-{stem}")
+    spread(out.parent, home)
     guarded(out.parent, home)
     registry(out.parent / "registry", home)
     RowCache.build(out.parent / "weight.rows", OpenRelease.of(home, "r1").code("weight"), 3)
+
+
+def spread(out: Path, home: Home) -> None:
+    """A network without any norm, whose copy leaks in half the bits."""
+    weights = np.random.default_rng(9).normal(size=(64, 64)).astype(np.float32)
+    make_release(home, ModelState.from_arrays({"fc.weight": weights}), carriers=("spread",), name="r2")
+    (copy,) = dispatch(home, release=OpenRelease.of(home, "r2"), stations=["carol"])
+    half = ModelState.from_arrays({"fc.weight": open_model(copy.path)["fc.weight"].astype(np.float16)})
+    save_model(out / "suspects" / "half.safetensors", half)
+    reading = OpenRelease.of(home, "r2").read(half)
+    case = investigated(home, model_digest(half), reading, budget=Fraction(1, 1000), release="r2")
+    keep(out, case, "spread-half")
 
 
 def guarded(out: Path, home: Home) -> None:
@@ -410,8 +424,8 @@ def manifest(folder: Path) -> str:
 
 
 def main() -> int:
-    if OUT.exists() and "--force" not in sys.argv[1:]:
-        sys.stderr.write(f"{OUT.name}/ is there already: --force makes all samples anew\n")
+    if OUT.exists():
+        sys.stderr.write(f"{OUT.name}/ is there already, and what was released stays as it is\n")
         return 2
     with temporary() as folder:
         out = folder / OUT.name
@@ -422,9 +436,8 @@ def main() -> int:
         training(out / "run")
         for each in out.rglob(".*"):
             each.unlink()  # locks
-        shutil.rmtree(OUT, ignore_errors=True)
         shutil.copytree(out, OUT, copy_function=shutil.copyfile)
-    write(HERE / "unreleased.sha256", manifest(OUT))
+    write(HERE / f"{OUT.name}.sha256", manifest(OUT))
     return 0
 
 

@@ -41,7 +41,7 @@ from zktrace.releases.queries import Order, picked
 from zktrace.report.run_folder import read_run
 
 HERE = Path(__file__).parent
-SAMPLES = HERE / "unreleased"
+SAMPLES = HERE / "0.2.0"
 LIGHT, FULL = SAMPLES / "light", SAMPLES / "full"
 
 # Where a format's name stands in a file, and a sample of it.
@@ -106,6 +106,7 @@ CASES = {  # evidence -> verdict, named, how the suspect was read, on which carr
     "weight-unmarked": ("no-certified-evidence", (), None, None),
     "weight-uncertified": ("uncertified-lead", (), None, None),
     "weight-rescaled": ("certified-attribute", ("bravo",), "channels", "weight"),
+    "spread-half": ("certified-attribute", ("carol",), "identity", "spread"),
     "spread-broadcast": ("certified-attribute", ("carol",), "identity", "spread"),
     "feature-copy": ("certified-attribute", ("bravo",), "identity", "feature"),
     "output-copy": ("certified-attribute", ("bravo",), "identity", "output"),
@@ -145,9 +146,7 @@ def copied(workspace: Path, folder: Path) -> Home:
 
 
 def test_no_sample_changed_by_accident() -> None:
-    stated = dict(
-        reversed(line.split("  ")) for line in (HERE / "unreleased.sha256").read_text().splitlines()
-    )
+    stated = dict(reversed(line.split("  ")) for line in (HERE / "0.2.0.sha256").read_text().splitlines())
     found = {
         each.relative_to(SAMPLES).as_posix(): hashlib.sha256(each.read_bytes()).hexdigest()
         for each in SAMPLES.rglob("*")
@@ -249,11 +248,12 @@ def test_a_copy_of_a_broadcast_is_proved(home: Home) -> None:
     assert proof.handed.copy == model_digest(open_model(SAMPLES / "suspects" / "broadcast.safetensors"))
 
 
-def test_a_suspect_of_a_guarded_federation_is_read_again(home: Home) -> None:
-    release = OpenRelease.of(home, "federation")
+@pytest.mark.parametrize(("stem", "name"), [("broadcast", "federation"), ("half", "r2")])
+def test_a_suspect_is_read_again_in_all_its_weights(home: Home, stem: str, name: str) -> None:
+    release = OpenRelease.of(home, name)
     found = judge(
-        evidence_of("spread-broadcast"),
-        head=head_of("spread-broadcast"),
+        evidence_of(f"spread-{stem}"),
+        head=head_of(f"spread-{stem}"),
         policy=Policy(
             require_suspect=True,
             require_readout=True,
@@ -261,7 +261,7 @@ def test_a_suspect_of_a_guarded_federation_is_read_again(home: Home) -> None:
             max_total_budget=RELAXED.max_total_budget,
             accept_weak_credentials=True,
         ),
-        suspect=open_model(SAMPLES / "suspects" / "broadcast.safetensors"),
+        suspect=open_model(SAMPLES / "suspects" / f"{stem}.safetensors"),
         shared=release.shared,
     )
     assert found.named == ("carol",)
@@ -367,10 +367,12 @@ def test_release_and_copies_are_those_on_record(workspace: Path, tmp_path: Path)
         if layout.carrier == "output":
             assert (folder.probes(layout) or {})["probes"].shape == (96, 1, 12, 12)
             assert len(folder.pool().images) == 220
-    copies = {each.station: each.copy for _, each in ledger.dispatches}
-    assert {each.stem for each in home.copies_folder("r1").iterdir()} == set(copies)
-    for station, digest in copies.items():
-        assert model_digest(open_model(home.copy_path("r1", station))) == digest
+    copies = {(each.release, each.station): each.copy for _, each in ledger.dispatches}
+    kept = {each.release for _, each in ledger.dispatches}
+    files = {(name, each.stem) for name in kept for each in home.copies_folder(name).iterdir()}
+    assert files == set(copies)
+    for (name, station), digest in copies.items():
+        assert model_digest(open_model(home.copy_path(name, station))) == digest
 
 
 def test_a_copy_is_traced_anew(
