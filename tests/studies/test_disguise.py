@@ -69,6 +69,7 @@ def perform(
     return found.made
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_codes")
 def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
     first, second = places(tmp_path / "work", "informed")

@@ -11,6 +11,7 @@ from zktrace.studies.model_tables import NETWORKS
 from zktrace.studies.rows import Row
 
 MARGINS: Final = {"gnss": 1.0, "cifar10": 0.5}  # points of accuracy, the paper's
+SHOWS: Final = 4.4  # deviations, about what names somebody at the default budget
 DATA: Final = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10"}
 
 
@@ -123,6 +124,7 @@ def guard_residues_table(rows: Iterable[Row]) -> str:
                 f"{100 * mean(shares):+.3f} %",
                 f"{100 * noise:.3f} %",
                 f"{each:+.2f}",
+                _showing(some[0].outcome["weights"], each) if design == "subtracted" else "-",
                 f"{sum(bool(row.outcome['named']) for row in some)}/{len(some)}",
             )
         )
@@ -136,9 +138,16 @@ def guard_residues_table(rows: Iterable[Row]) -> str:
         "left of a participant's mark",
         "deviation over rows of nobody",
         "in deviations",
+        "would show from",
         "shared models that name somebody",
     )
     return markdown(head, lines)
+
+
+def _showing(weights: int, deviations: float) -> str:
+    """How many weights a model has in which a residue of this share is read as a mark: noise falls with the
+    root of their number."""
+    return f"{weights * (SHOWS / deviations) ** 2 / 1e6:,.0f} M weights" if deviations else "-"
 
 
 def _of(rows: Iterable[Row], part: str) -> list[Row]:

@@ -258,12 +258,20 @@ def _innocents_order(row: Row) -> tuple[Any, ...]:
     dataset = titles.index(trial["dataset"]) if trial["dataset"] in titles else len(titles)
     carriers = trial.get("carriers", [trial.get("carrier")])
     order = (-Fraction(trial["level"]), trial["profile"], len(carriers), carriers, dataset)
-    return (*order, trial["kind"], _leak_order(trial))
+    return (*order, trial.get("guarded", ""), trial["kind"], _leak_order(trial))
 
 
 def _leak_order(trial: dict[str, Any]) -> tuple[int, str]:
     leak = trial.get("leak", "")
     return (leak != "nobody", leak)
+
+
+def _suspect(trial: dict[str, Any]) -> str:
+    """What it is; and what was done to it after a guard had freed it."""
+    how = trial.get("guarded")
+    if how is None:
+        return str(trial["kind"])
+    return f"{trial['kind']}, guarded" + ("" if how == "nothing" else f", {how}")
 
 
 def _innocents_line(row: Row, *, whole: bool) -> tuple[str, ...]:
@@ -273,7 +281,7 @@ def _innocents_line(row: Row, *, whole: bool) -> tuple[str, ...]:
         trial["profile"],
         "+".join(trial.get("carriers", [trial.get("carrier")])),
         DATASETS.get(trial["dataset"], trial["dataset"]),
-        trial["kind"],
+        _suspect(trial),
         *([trial.get("leak", "nobody")] if whole else []),
         f"{outcome['keys']:,}",
         str(outcome["namings"]) + ("" if outcome["within"] else " (budget refuted)"),
