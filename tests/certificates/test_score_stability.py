@@ -17,6 +17,7 @@ from zktrace.certificates.stability import (
     flip_weights,
     measured_flips,
     most_flips,
+    moved_flips,
     probe_residuals,
     score_interval,
     set_loss,
@@ -193,6 +194,24 @@ def test_the_most_flips_of_a_worked_example() -> None:
     assert bad_fraction(row=np.array([1, 1, 1, 0]), margins=margins, mu=1) == Fraction(3, 4)
     assert distilled_flip_bound(bad=0.25, residuals=residuals, mu=5) == pytest.approx(0.25 + 5.01 / 4 / 25)
     assert distilled_flip_bound(bad=0.25, residuals=residuals, mu=0.1) == 1.0
+
+
+@given(seeds)
+@settings(max_examples=30, deadline=None)
+def test_weights_that_move_little_keep_the_signs_of_large_projections(seed: int) -> None:
+    """`lem:flip`, with the worst change there is: straight against one direction."""
+    rng = np.random.default_rng(seed)
+    directions = rng.normal(size=(40, 12))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    gamma, length = rng.normal(size=12), float(rng.uniform(0, 2))
+    before = directions @ gamma
+    allowed = moved_flips(projections=before, moved=length)
+    assert allowed.tolist() == [abs(each) <= length for each in before.tolist()]
+    for number, direction in enumerate(directions):
+        against = -np.sign(before[number]) * length * (1 - 1e-9) * direction
+        changed = (directions @ (gamma + against) > 0) != (before > 0)
+        assert not (changed & ~allowed).any()
+        assert changed[number] == (abs(before[number]) < length * (1 - 1e-9))
 
 
 def test_a_margin_equal_to_mu_is_large_enough() -> None:

@@ -137,6 +137,15 @@ def measured_flips(*, margins: npt.ArrayLike, residuals: npt.ArrayLike) -> Mask:
     return _residuals(residuals, len(values)) >= values
 
 
+def moved_flips(*, projections: npt.ArrayLike, moved: float) -> Mask:
+    """{b: |a_b| <= |η|}: the only signs that can differ once the weights moved by η (`lem:flip`).
+
+    Projections are on directions of length 1 at most; `moved` is the length of η or more.
+    """
+    values = np.abs(_finite(projections, "projections"))
+    return measured_flips(margins=values, residuals=np.full(len(values), moved))
+
+
 def bad_fraction(*, row: npt.ArrayLike, margins: npt.ArrayLike, mu: Number) -> Fraction:
     """q_bad of `prop:kd-robust`: the part of the probes whose correctly signed margin is below μ."""
     values = _finite(margins, "margins")
