@@ -10,6 +10,7 @@ import numpy as np
 
 from zktrace.attacks.bfloat16 import rounded
 from zktrace.attacks.scales import quantise_all
+from zktrace.attacks.weights import noise_matrices, prune_matrices
 from zktrace.learning.arrays import Array, Arrays
 from zktrace.models import ModelState, Tensor
 
@@ -50,22 +51,12 @@ def bits(count: int) -> Callable[[Arrays], ModelState]:
 
 def prune(model: Arrays) -> ModelState:
     """The smaller half of every matrix becomes 0."""
-    found = single(model)
-    for name, each in found.items():
-        if each.ndim > 1:
-            sizes = np.abs(each)
-            found[name] = np.where(sizes < np.quantile(sizes, PRUNED), np.float32(0), each)
-    return as_state(found)
+    return as_state(prune_matrices(single(model), share=PRUNED))
 
 
 def noise(model: Arrays, rng: np.random.Generator) -> ModelState:
     """Gaussian, on every matrix, as large as a part of its deviation."""
-    found = single(model)
-    for name, each in found.items():
-        if each.ndim > 1:
-            drawn = rng.standard_normal(each.shape, dtype=np.float32)
-            found[name] = each + np.float32(NOISE * float(each.std())) * drawn
-    return as_state(found)
+    return as_state(noise_matrices(single(model), sigma=NOISE, rng=rng))
 
 
 FORMATS: Final[Mapping[str, Callable[[Arrays], ModelState]]] = {
