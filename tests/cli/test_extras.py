@@ -78,6 +78,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "revoke": ("a --reason gone --workspace w", "operator"),
     "stations": ("--workspace w", "operator"),
     "status": ("--workspace w", "operator"),
+    "study attacks": ("--out OUT --work w2", "learn"),
     "study coalitions": ("--out OUT --work w2 --model model.safetensors --dataset gnss", "learn"),
     "study guard": ("--out OUT --work w3 --preset smoke --dataset gnss", "learn"),
     "study disguise": ("--out OUT --work w2", "learn"),

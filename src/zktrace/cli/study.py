@@ -21,6 +21,7 @@ from zktrace.cli.options import (
     study_spec,
 )
 from zktrace.cli.output import emit
+from zktrace.cli.study_attacks import attacks
 from zktrace.cli.study_guard import guard
 from zktrace.cli.study_models import coalitions, models, strengths
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
@@ -231,6 +232,7 @@ app.command("models")(models)
 app.command("strengths")(strengths)
 app.command("coalitions")(coalitions)
 app.command("guard")(guard)
+app.command("attacks")(attacks)
 
 
 @app.command("table")

@@ -28,16 +28,13 @@ from zktrace.errors import InputError
 from zktrace.learning.cost import accuracy
 from zktrace.learning.evaluation import EpisodeScore
 from zktrace.learning.presets import DataConfig
-from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
-from zktrace.readouts.readout import Reading
+from zktrace.studies.columns import columns
 from zktrace.studies.federation import SPEED
-from zktrace.studies.ground import CARRIERS, Ground
+from zktrace.studies.ground import Ground
 from zktrace.studies.runner import Progress, Trial
 from zktrace.studies.stability import stability
 from zktrace.studies.suspects import ATTACKERS, STUDENTS, Students, Suspects
-from zktrace.studies.tracing import BUDGET, sigmas
-from zktrace.tracing import Plan, investigate
 
 _READ: Final = 60.0  # seconds to make copies, and to read and measure a suspect
 
@@ -119,55 +116,17 @@ class _Bench:
     def outcome(self, attacker: str) -> dict[str, Any]:
         suspect = self.suspects.made(attacker)
         members = self.suspects.members(attacker)
-        reading = self._read(suspect).remembered()
-        columns = {name: self._column(reading, carriers, members) for name, carriers in self._columns()}
         after = self._accuracy(suspect)
         found: dict[str, Any] = {
             "members": list(members),
             "accuracy": after.mean,
             "accuracy_half_width": after.half_width,
             **self._before,
-            "columns": columns,
+            "columns": columns(self.ground, suspect, members),
         }
         if attacker in ("features", "deeper"):
             found["stability"] = stability(self.ground, suspect)
         return found
-
-    def _columns(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        carriers = CARRIERS[self.ground.profile]
-        yield from ((each, (each,)) for each in carriers)
-        yield "all", carriers
-
-    def _read(self, suspect: ModelState) -> Reading:
-        with single_threaded():
-            return self.ground.release.read(suspect)
-
-    def _column(
-        self, reading: Reading, carriers: tuple[str, ...], members: tuple[int, ...]
-    ) -> dict[str, Any]:
-        """Whom an investigation on some of the carriers names."""
-        able = {each.carrier for each in reading.readouts} | {each.carrier for each in reading.further}
-        if not able & set(carriers):
-            return {"read": False, "named": [], "caught": 0, "framed": 0}
-        stations, release = self.ground.federation.preset.federation.clients, self.ground.release
-        found = investigate(
-            Plan.of(reading, release.rule, carriers), release.code, recipients=stations, level=BUDGET
-        )
-        if all(each.scored is None for each in found.taken):
-            return {"read": False, "named": [], "caught": 0, "framed": 0}
-        return {
-            "read": True,
-            "verdict": str(found.verdict),
-            "look": found.chosen.look.alignment,
-            "named": list(found.named),
-            "caught": len(set(found.named) & set(members)),
-            "framed": len(set(found.named) - set(members)),
-            "sigma": {
-                f"{each.look.alignment}": sigmas(each.scored, members, stations)
-                for each in found.taken
-                if each.scored is not None
-            },
-        }
 
     def _accuracy(self, model: ModelState) -> EpisodeScore:
         """On the same test episodes for all models."""

@@ -99,11 +99,11 @@ class Ground:
             "stations": preset.federation.clients,
             "model": model_digest(open_model(self.model)).hex(),
             "profile": self.profile,
-            "settings": self._settings(),
+            "settings": self.marking(),
             "budget": str(BUDGET),
         }
 
-    def _settings(self) -> dict[str, Any]:
+    def marking(self) -> dict[str, Any]:
         """All that copies depend on, defaults written out."""
         carriers = CARRIERS[self.profile]
         found = self.settings.heeded(carriers, self.profile)

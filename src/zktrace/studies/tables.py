@@ -6,8 +6,9 @@ from fractions import Fraction
 from statistics import mean, median
 from typing import Any
 
-from zktrace.carriers import NAMES
 from zktrace.errors import InputError, Refused
+from zktrace.studies.attack_tables import attacks_table, survival_table
+from zktrace.studies.cells import DATASETS, column_names, framed, named
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
 from zktrace.studies.markdown import markdown
 from zktrace.studies.model_tables import (
@@ -19,7 +20,6 @@ from zktrace.studies.model_tables import (
 )
 from zktrace.studies.rows import Row, Rows
 
-DATASETS = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10", "recordings": "GNSS, recorded"}
 _PAPER_GNSS = ("98 %", ".96")
 _PAPER_FEDERATION = {"gnss": _PAPER_GNSS, "cifar10": ("100 %", ".94"), "recordings": _PAPER_GNSS}
 
@@ -140,7 +140,7 @@ def disguise_table(rows: Iterable[Row]) -> str:
         if row.trial["study"] == "disguise":
             key = row.trial["dataset"], row.trial["attacker"], _taught(row.trial.get("students"))
             groups[key][row.trial["profile"]].append(row)
-    lines, columns = [], _columns(row for ways in groups.values() for row in ways["informed"])
+    lines, columns = [], column_names(row for ways in groups.values() for row in ways["informed"])
     for dataset, title in DATASETS.items():
         for attacker, (words, paper) in _ATTACKERS.items():
             ways = sorted(way for data, who, way in groups if (data, who) == (dataset, attacker))
@@ -160,35 +160,11 @@ def _taught(students: dict[str, Any] | None) -> str:
     return f", {students['epochs']} epochs{images}{', probes inside' if students['inside'] else ''}"
 
 
-def _columns(rows: Iterable[Row]) -> tuple[str, ...]:
-    """What was read in some of these rows: carriers in the order of their table, and all together."""
-    known = {column for row in rows for column in row.outcome["columns"]}
-    return (*(name for name in NAMES if name in known), "all")
-
-
 def _disguise_cells(found: dict[str, list[Row]], columns: tuple[str, ...]) -> list[str]:
-    cells = [_named(found["informed"], column) for column in columns] + [_named(found["paper"], "all")]
-    every = [column for rows in found.values() for row in rows for column in row.outcome["columns"].values()]
+    cells = [named(found["informed"], column) for column in columns] + [named(found["paper"], "all")]
+    every = [row for rows in found.values() for row in rows]
     accuracy, copy = (100 * _mean(found["informed"], name) for name in ("accuracy", "copy_accuracy"))
-    return [*cells, str(sum(column["framed"] > 0 for column in every)), f"{accuracy:.1f} % ({copy:.1f} %)"]
-
-
-def _named(rows: list[Row], column: str) -> str:
-    """Runs that named somebody, and the guilty's score of the decisive look in the weakest run."""
-    found = [row.outcome["columns"][column] for row in rows if column in row.outcome["columns"]]
-    if not found:
-        return "-"
-    count = f"{sum(bool(each['named']) and not each['framed'] for each in found)}/{len(found)}"
-    scores = [_sigma(each) for each in found]
-    known = [each for each in scores if each is not None]
-    return f"{count} ({min(known):.1f})" if known else count
-
-
-def _sigma(column: dict[str, Any]) -> float | None:
-    """The largest score of somebody guilty, on any carrier of the look that decided."""
-    decided = column["sigma"].get(column["look"], {}) if column["read"] else {}
-    found = [each["greatest_member"] for each in decided.values() if each["greatest_member"] is not None]
-    return max(found, default=None)
+    return [*cells, str(framed(every)), f"{accuracy:.1f} % ({copy:.1f} %)"]
 
 
 def stability_table(rows: Iterable[Row]) -> str:
@@ -312,6 +288,7 @@ _STUDY_OF = {
     "guard-utility": "guard",
     "guard-tracing": "guard",
     "guard-residues": "guard",
+    "survival": "attacks",
 }
 TABLES = {
     "federation": federation_table,
@@ -327,4 +304,6 @@ TABLES = {
     "guard-utility": guard_utility_table,
     "guard-tracing": guard_tracing_table,
     "guard-residues": guard_residues_table,
+    "survival": survival_table,
+    "attacks": attacks_table,
 }

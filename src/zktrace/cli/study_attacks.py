@@ -1,0 +1,106 @@
+"""`zktrace study attacks`: the paper's grids of attacks on shared models and copies."""
+
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zktrace.cli.options import Cifar10, Json, Marks, PresetName, RowsFile, Seeds, WorkFolder, mark_settings
+from zktrace.cli.output import emit
+
+if TYPE_CHECKING:
+    from zktrace.studies.attacks import AttackTrial
+
+
+class AttackGrid(StrEnum):
+    """How many points there are."""
+
+    PAPER = "paper"
+    SHORT = "short"
+
+
+def attacks(
+    out: RowsFile,
+    work: WorkFolder,
+    preset: PresetName = "study",
+    dataset: Annotated[
+        list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")
+    ] = ["gnss", "cifar10"],  # noqa: B006
+    seed: Seeds = [42],  # noqa: B006
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", help="identity, informed or paper; repeat it. Default: all of them."),
+    ] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option("--family", help="Only these attacks: prune, noise, pgd, ... Default: all."),
+    ] = None,
+    grid: Annotated[AttackGrid, typer.Option("--grid", help="The paper's, or a point a family.")] = (
+        AttackGrid.PAPER
+    ),
+    episodes: Annotated[
+        list[int] | None, typer.Option("--episodes", min=1, help="Of who trains on, instead of the grid's.")
+    ] = None,
+    epochs: Annotated[
+        list[int] | None, typer.Option("--epochs", min=1, help="Of students, instead of the grid's.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=0, help="Images of who trains; 0: all.")] = 16_000,
+    copy_episodes: Annotated[
+        int, typer.Option("--copy-episodes", min=1, help="Paper profile: episodes a copy.")
+    ] = 60,
+    mark: Marks = None,
+    cifar10: Cifar10 = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many trials have no row, and stop.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Attack shared models and copies by the paper's grids; see what marks are left, and what it costs."""
+    from zktrace.attacks.grid import grid as points
+    from zktrace.cli.progress import counted_progress
+    from zktrace.learning.data.cache import default_folder
+    from zktrace.learning.presets import load_preset
+    from zktrace.marking.settings import CopySettings
+    from zktrace.studies.attack_targets import TARGETS, targets
+    from zktrace.studies.attacks import left, perform, trials
+    from zktrace.studies.federation import trials as federations
+    from zktrace.studies.rows import Rows
+
+    lengths = {"finetune": episodes, "distill": epochs}
+    marked = [each for each in federations(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm]
+    aims = targets(
+        marked,
+        target or TARGETS,
+        CopySettings(episodes=copy_episodes, marks=mark_settings(mark)),
+        work=work,
+        cifar10=cifar10,
+        cache=default_folder(),
+    )
+    chosen = points(grid, family or (), lengths={name: each for name, each in lengths.items() if each})
+    rows = Rows(out)
+    wanted = trials(aims, chosen, samples=samples)
+    remaining = left(wanted, rows)
+    if dry_run:
+        _tell_left(remaining, len(wanted), as_json=as_json)
+        return
+    new = 0
+    with counted_progress() as progress:
+        for number, trial in enumerate(remaining, start=1):
+            new += perform(trial, rows, progress=progress) is not None
+            progress("attacks", number, len(remaining))
+    emit(
+        {"ok": True, "trials": len(wanted), "new": new},
+        as_json=as_json,
+        text=f"{new} new rows in {out}, {len(wanted) - new} were there",
+    )
+
+
+def _tell_left(remaining: "list[AttackTrial]", of: int, *, as_json: bool) -> None:
+    by_family = dict(Counter(each.attack.family for each in remaining))
+    told = "".join(f"\n  {name}: {count}" for name, count in by_family.items())
+    emit(
+        {"ok": True, "trials": of, "left": len(remaining), "families": by_family},
+        as_json=as_json,
+        text=f"{len(remaining)} of {of} trials have no row yet{told}",
+    )

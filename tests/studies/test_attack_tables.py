@@ -1,0 +1,112 @@
+"""Tables of the study of attacks, from rows written by hand: every number is where it belongs."""
+
+from typing import Any
+
+import pytest
+
+from zktrace.studies.attack_tables import PAPER_CARRIERS, PAPER_SURVIVAL, attacks_table, survival_table
+from zktrace.studies.rows import Row
+from zktrace.studies.tables import TABLES
+
+
+def row(target: str, family: str, outcome: dict[str, Any], *, seed: int = 1, **parameters: object) -> Row:
+    trial = {"study": "attacks", "dataset": "gnss", "seed": seed, "target": target, "family": family}
+    measured = {"accuracy": 0.5, "accuracy_before": 0.75} | outcome
+    return Row(trial=trial | {"parameters": parameters}, outcome=measured, origin={})
+
+
+def shared(attribution: float, own: float, *, flipped: int = 0, certain: int = 320) -> dict[str, Any]:
+    return {
+        "marks": {
+            "attribution": attribution,
+            "self_agreement": own,
+            "cross_talk": 0.5,
+            "within_radius": round(10 * attribution),
+            "load": 0.27,
+            "predicted": 0.8,
+        },
+        "presence": 0.2,
+        "promised": 4,
+        "stations": 10,
+        "flips": {"moved": 0.1, "bits": 320, "certain": certain, "flipped": flipped, "broken": 0},
+    }
+
+
+def traced(*, caught: bool, sigma: float, framed: int = 0) -> dict[str, Any]:
+    column = {
+        "read": True,
+        "look": "identity",
+        "named": [3] * caught + [5] * framed,
+        "caught": int(caught),
+        "framed": framed,
+        "sigma": {"identity": {"weight": {"greatest_member": sigma}}},
+    }
+    return {"columns": {"weight": column, "all": column}}
+
+
+def cells(table: str) -> list[list[str]]:
+    return [[each.strip() for each in line.strip("| ").split(" | ")] for line in table.splitlines()]
+
+
+def test_survival_has_the_papers_values_beside_ours() -> None:
+    rows = [
+        row("identity", "distill", shared(0.1, 0.5, flipped=160, certain=0), epochs=5),
+        row("identity", "noise", shared(0.9, 0.8, flipped=32, certain=160), sigma=2.0),
+        row("identity", "noise", shared(0.7, 0.7, flipped=64, certain=160), sigma=2.0, seed=2),
+        row("identity", "reset", shared(0.5, 0.5), stages=["layer3", "layer4"]),
+        row("identity", "none", shared(1.0, 0.97)),
+        row("informed", "none", traced(caught=True, sigma=9.0)),
+    ]
+    head, _, *lines = cells(survival_table(rows))
+    found = {line[1]: dict(zip(head, line, strict=True)) for line in lines}
+    assert list(found) == [
+        "nothing",
+        "noise on scales, sigma 2",
+        "scales reset, stages layer3+layer4",
+        "feature matching, epochs 5",
+    ]
+    noise = found["noise on scales, sigma 2"]
+    assert noise["seeds"] == "1, 2"
+    assert noise["attribution (paper)"] == "0.80 (.98)"
+    assert noise["own codeword (paper)"] == "0.75 (.78)"
+    assert noise["proved by `thm:attr`"] == "16/20"
+    assert noise["promised by `lem:flip`"] == "8/20"
+    assert noise["flipped (by `lem:flip`)"] == "15.0 % (at most 50.0 %)"
+    assert noise["accuracy (paper)"] == "50.0 % (26.7)"
+    assert found["scales reset, stages layer3+layer4"]["attribution (paper)"] == "0.50 (.63)"
+    assert found["feature matching, epochs 5"]["attribution (paper)"] == "0.10 (-)"
+
+
+def test_attacks_are_counted_by_carrier_and_profile() -> None:
+    rows = [
+        row("informed", "distill", traced(caught=False, sigma=0.4), epochs=80),
+        row("paper", "distill", traced(caught=False, sigma=0.2), epochs=80),
+        row("informed", "pgd", traced(caught=True, sigma=12.0), norm="l2", epsilon=0.1),
+        row("informed", "pgd", traced(caught=True, sigma=8.0), norm="l2", epsilon=0.1, seed=2),
+        row("informed", "pgd", traced(caught=True, sigma=8.0, framed=1), norm="linf", epsilon=0.1),
+    ]
+    head, _, *lines = cells(attacks_table(rows))
+    assert head[3:6] == ["weight", "all", "paper's profile"]
+    found = {line[1]: dict(zip(head, line, strict=True)) for line in lines}
+    assert found["PGD, norm l2, epsilon 0.1"]["weight"] == "2/2 (8.0)"
+    assert found["PGD, norm l2, epsilon 0.1"]["paper's profile"] == "-"
+    assert found["PGD, norm linf, epsilon 0.1"]["weight"] == "0/1 (8.0)"
+    assert found["PGD, norm linf, epsilon 0.1"]["framed"] == "2"
+    student = found["feature matching, epochs 80"]
+    assert (student["weight"], student["paper's profile"]) == ("0/1 (0.4)", "0/1 (0.2)")
+    assert student["accuracy (copy)"] == "50.0 % (75.0 %)"
+    assert student["the paper's own"] == "weight 0/10, feature 10/10"
+
+
+@pytest.mark.parametrize("kind", ["survival", "attacks"])
+def test_tables_are_known_and_pass_over_rows_of_other_studies(kind: str) -> None:
+    assert TABLES[kind]([Row(trial={"study": "federation"}, outcome={}, origin={})]).count("\n") == 1
+
+
+def test_every_cell_of_the_paper_has_its_source() -> None:
+    every = [*PAPER_SURVIVAL["gnss"], *PAPER_SURVIVAL["cifar10"], *PAPER_CARRIERS]
+    assert {each.source for each in every} == {"tab:attacks", "tab:kd"}
+    assert [each.family for each in PAPER_SURVIVAL["gnss"]] == [
+        each.family for each in PAPER_SURVIVAL["cifar10"]
+    ]
+    assert all(len(each.values) == 3 for each in (*PAPER_SURVIVAL["gnss"], *PAPER_SURVIVAL["cifar10"]))

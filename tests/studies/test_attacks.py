@@ -1,0 +1,141 @@
+"""The study of attacks at its smallest: every family on every target, a row each, once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from zktrace.attacks.grid import Attack, grid
+from zktrace.errors import InputError
+from zktrace.learning.presets import load_preset
+from zktrace.marking.settings import CopySettings
+from zktrace.readouts.reader import Reader
+from zktrace.readouts.scales import Arrays
+from zktrace.studies.attack_tables import attacks_table, survival_table
+from zktrace.studies.attack_targets import TARGETS, AttackTarget, targets
+from zktrace.studies.attacks import AttackTrial, left, perform, trials
+from zktrace.studies.federation import FederationTrial
+from zktrace.studies.rows import Row, Rows
+
+LENGTHS = {"weight": 256, "feature": 64, "output": 32}
+SAMPLES = 96
+
+
+@pytest.fixture(scope="module")
+def short_codes() -> Iterator[None]:
+    def short(cls: type[Reader], name: str, shared: Arrays) -> int:
+        return LENGTHS[name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reader, "default_length", classmethod(short))
+        yield
+
+
+def aims(work: Path, *names: str) -> list[AttackTarget]:
+    smoke = load_preset("smoke")
+    tiny = replace(
+        smoke,
+        pretraining=replace(smoke.pretraining, epochs=1),
+        federation=replace(smoke.federation, clients=4, rounds=1),
+        evaluation=replace(smoke.evaluation, shot=2, query=3),
+    )
+    brief = {"passes": 2, "batch_size": 32}
+    settings = CopySettings(episodes=2, marks={"feature": brief, "output": brief})
+    return targets([FederationTrial(preset=tiny, seed=5)], names, settings, work=work)
+
+
+def points() -> list[Attack]:
+    return grid("short", lengths={"finetune": [2], "distill": [1]})
+
+
+@pytest.fixture(scope="module")
+def made(short_codes: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Rows, list[AttackTrial]]:
+    work = tmp_path_factory.mktemp("attacks")
+    rows = Rows(work / "rows.jsonl")
+    wanted = trials(aims(work, *TARGETS), points(), samples=SAMPLES)
+    assert len(left(wanted, rows)) == len(wanted) == 3 * 14
+    for trial in wanted:
+        row = perform(trial, rows)
+        assert row is not None
+        assert row.trial == trial.facts()
+        assert not trial.checkpoint.exists()
+    return rows, wanted
+
+
+def by_attack(rows: Rows, target: str) -> dict[str, Row]:
+    return {
+        f"{row.trial['family']} {row.trial['parameters'].get('norm', '')}".strip(): row
+        for row in rows.read()
+        if row.trial["target"] == target
+    }
+
+
+def test_a_row_a_trial_and_none_twice(made: tuple[Rows, list[AttackTrial]]) -> None:
+    rows, wanted = made
+    assert [row.id for row in rows.read()] == [each.key for each in wanted]
+    assert left(wanted, rows) == []
+    assert all(perform(each, rows) is None for each in wanted)
+    for row in rows.read():
+        assert 0 < row.outcome["accuracy"] <= 1
+        assert row.outcome["flips"]["broken"] == 0  # lem:flip
+        assert ("samples" in row.trial) == (row.trial["family"] in ("finetune", "distill"))
+
+
+def test_identity_marks(made: tuple[Rows, list[AttackTrial]]) -> None:
+    found = by_attack(made[0], "identity")
+    clean = found["none"].outcome
+    assert clean["flips"] == {"moved": 0.0, "bits": 64, "certain": 64, "flipped": 0, "broken": 0}
+    assert clean["accuracy"] == clean["accuracy_before"]
+    assert clean["promised"] == clean["marks"]["within_radius"]
+    for row in found.values():
+        marks = row.outcome["marks"]
+        assert row.outcome["promised"] <= marks["within_radius"] <= marks["attribution"] * 4
+        assert row.outcome["presence"] <= marks["attribution"]
+        assert (
+            row.outcome["flips"]["flipped"] <= row.outcome["flips"]["bits"] - row.outcome["flips"]["certain"]
+        )
+    assert found["pgd linf"].outcome["marks"]["self_agreement"] < 0.2  # public directions: every bit can go
+    assert found["pgd l2"].outcome["flips"]["moved"] <= 0.1 + 1e-6
+    assert found["prune-all"].outcome["marks"] == clean["marks"]  # scales are no matrices
+
+
+def test_copies(made: tuple[Rows, list[AttackTrial]]) -> None:
+    for target, carriers in (
+        ("informed", {"spread", "weight", "feature", "output"}),
+        ("paper", {"weight", "feature"}),
+    ):
+        found = by_attack(made[0], target)
+        for name, row in found.items():
+            assert set(row.outcome["columns"]) == carriers | {"all"}
+            assert sum(each["framed"] for each in row.outcome["columns"].values()) == 0
+            assert ("stability" in row.outcome) == (name in ("finetune", "distill"))
+            assert {"settings", "budget"} <= set(row.trial)
+    clean = by_attack(made[0], "informed")["none"].outcome["columns"]
+    assert clean["weight"]["caught"] == clean["spread"]["caught"] == clean["all"]["caught"] == 1
+    guessed = by_attack(made[0], "informed")["pgd l2"].outcome["columns"]
+    assert guessed["weight"]["caught"] == 1  # directions are secret
+    differing = by_attack(made[0], "informed")["distill"].outcome["stability"]["differing"]
+    assert 0 <= differing["found"] <= differing["bound"] <= 1  # prop:kd-robust
+
+
+def test_tables_are_drawn(made: tuple[Rows, list[AttackTrial]]) -> None:
+    rows = made[0].read()
+    assert survival_table(rows).count("\n") == 14 + 1
+    assert attacks_table(rows).count("\n") == 14 + 1
+
+
+def test_what_is_drawn_depends_on_seed_and_point_alone(made: tuple[Rows, list[AttackTrial]]) -> None:
+    rows, wanted = made
+    alone = trials([wanted[0].target], grid("paper", ["noise"]))[-1]
+    (found,) = [row for row in rows.read() if row.id == alone.key]
+    assert alone.outcome() == found.outcome
+
+
+def test_what_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no target 'nobody'"):
+        aims(tmp_path, "nobody")
+    with pytest.raises(InputError, match="needs a target and an attack"):
+        trials([], points())
