@@ -23,8 +23,8 @@ from zktrace.registry.custody import PLACES, RELEASES
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import PROOF_LIMIT
 from zktrace.releases.lineage import LEVEL
+from zktrace.studies.cells import deciding_score as deviations_of
 from zktrace.studies.rows import Row, Rows
-from zktrace.studies.tables import _sigma as deviations_of
 
 ROOT = Path(__file__).parents[1]
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

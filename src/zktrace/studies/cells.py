@@ -21,7 +21,7 @@ def named(rows: list[Row], column: str) -> str:
     if not found:
         return "-"
     count = f"{sum(bool(each['named']) and not each['framed'] for each in found)}/{len(found)}"
-    scores = [_sigma(each) for each in found]
+    scores = [deciding_score(each) for each in found]
     known = [each for each in scores if each is not None]
     return f"{count} ({min(known):.1f})" if known else count
 
@@ -31,7 +31,7 @@ def framed(rows: Iterable[Row]) -> int:
     return sum(column["framed"] > 0 for row in rows for column in row.outcome["columns"].values())
 
 
-def _sigma(column: dict[str, Any]) -> float | None:
+def deciding_score(column: dict[str, Any]) -> float | None:
     """The largest score of somebody guilty, on any carrier of the look that decided."""
     decided = column["sigma"].get(column["look"], {}) if column["read"] else {}
     found = [each["greatest_member"] for each in decided.values() if each["greatest_member"] is not None]
