@@ -85,7 +85,7 @@ def survival_table(rows: Iterable[Row]) -> str:
     """By dataset and attack: what is left of everybody's codeword in the shared model."""
     lines = []
     for (dataset, title), some in _grouped(rows, "identity").items():
-        paper = _values(PAPER_SURVIVAL[dataset], some[0]) or ("-",) * 3
+        paper = _values(PAPER_SURVIVAL.get(dataset, ()), some[0]) or ("-",) * 3
         marks = {key: mean(row.outcome["marks"][key] for row in some) for key in some[0].outcome["marks"]}
         bits = sum(row.outcome["flips"]["bits"] for row in some)
         sure, lost = (sum(row.outcome["flips"][key] for row in some) for key in ("certain", "flipped"))
