@@ -16,9 +16,10 @@ from zktrace.readouts.reader import Reader
 from zktrace.readouts.scales import Arrays
 from zktrace.studies.attack_tables import attacks_table, survival_table
 from zktrace.studies.attack_targets import TARGETS, AttackTarget, targets
-from zktrace.studies.attacks import AttackTrial, left, perform, trials
+from zktrace.studies.attacks import AttackBatch, AttackTrial
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.rows import Row, Rows
+from zktrace.studies.runner import run_study
 
 LENGTHS = {"weight": 256, "feature": 64, "output": 32}
 SAMPLES = 96
@@ -56,21 +57,21 @@ def points(*families: str) -> list[Attack]:
     return grid("short", families, lengths={"finetune": [2], "distill": [1]})
 
 
+Made = tuple[Rows, list[AttackBatch]]
+
+
 @pytest.fixture(scope="module")
-def made(short_codes: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Rows, list[AttackTrial]]:
+def made(short_codes: None, tmp_path_factory: pytest.TempPathFactory) -> Made:
     work = tmp_path_factory.mktemp("attacks")
     rows = Rows(work / "rows.jsonl")
     wanted = [
-        trial
+        AttackBatch(target=target, attacks=tuple(points(*FAMILIES[target.name])), samples=SAMPLES)
         for target in aims(work, *TARGETS)
-        for trial in trials([target], points(*FAMILIES[target.name]), samples=SAMPLES)
     ]
-    assert left(wanted, rows) == wanted
-    for trial in wanted:
-        row = perform(trial, rows)
-        assert row is not None
-        assert row.trial == trial.facts()
-        assert not trial.checkpoint.exists()
+    ran = run_study(wanted, rows, workers=1)
+    assert not ran.failures
+    assert len(ran.made) == sum(each.size for each in wanted)
+    assert not list(work.rglob("attack-*.checkpoint"))
     return rows, wanted
 
 
@@ -82,18 +83,17 @@ def by_attack(rows: Rows, target: str) -> dict[str, Row]:
     }
 
 
-def test_a_row_a_trial_and_none_twice(made: tuple[Rows, list[AttackTrial]]) -> None:
+def test_a_row_a_trial_and_none_twice(made: Made) -> None:
     rows, wanted = made
-    assert [row.id for row in rows.read()] == [each.key for each in wanted]
-    assert left(wanted, rows) == []
-    assert all(perform(each, rows) is None for each in wanted)
+    again = run_study(wanted, rows, workers=1)
+    assert (again.made, again.there) == ([], len(rows.read()))
     for row in rows.read():
         assert 0 < row.outcome["accuracy"] <= 1
         assert row.outcome["flips"]["broken"] == 0  # lem:flip
         assert ("samples" in row.trial) == (row.trial["family"] in ("finetune", "distill"))
 
 
-def test_identity_marks(made: tuple[Rows, list[AttackTrial]]) -> None:
+def test_identity_marks(made: Made) -> None:
     found = by_attack(made[0], "identity")
     clean = found["none"].outcome
     assert clean["flips"] == {"moved": 0.0, "bits": 64, "certain": 64, "flipped": 0, "broken": 0}
@@ -111,7 +111,7 @@ def test_identity_marks(made: tuple[Rows, list[AttackTrial]]) -> None:
     assert found["prune-all"].outcome["marks"] == clean["marks"]  # scales are no matrices
 
 
-def test_copies(made: tuple[Rows, list[AttackTrial]]) -> None:
+def test_copies(made: Made) -> None:
     for target, carriers in (
         ("informed", {"spread", "weight", "feature", "output"}),
         ("paper", {"weight", "feature"}),
@@ -130,15 +130,15 @@ def test_copies(made: tuple[Rows, list[AttackTrial]]) -> None:
     assert 0 <= differing["found"] <= differing["bound"] <= 1  # prop:kd-robust
 
 
-def test_tables_are_drawn(made: tuple[Rows, list[AttackTrial]]) -> None:
+def test_tables_are_drawn(made: Made) -> None:
     rows = made[0].read()
     assert survival_table(rows).count("\n") == 14 + 1
     assert attacks_table(rows).count("\n") == 6 + 1
 
 
-def test_what_is_drawn_depends_on_seed_and_point_alone(made: tuple[Rows, list[AttackTrial]]) -> None:
+def test_what_is_drawn_depends_on_seed_and_point_alone(made: Made) -> None:
     rows, wanted = made
-    alone = trials([wanted[0].target], grid("paper", ["noise"]))[-1]
+    alone = AttackTrial(target=wanted[0].target, attack=grid("paper", ["noise"])[-1])
     (found,) = [row for row in rows.read() if row.id == alone.key]
     assert alone.outcome() == found.outcome
 
@@ -146,5 +146,5 @@ def test_what_is_drawn_depends_on_seed_and_point_alone(made: tuple[Rows, list[At
 def test_what_is_not_known_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no target 'nobody'"):
         aims(tmp_path, "nobody")
-    with pytest.raises(InputError, match="needs a target and an attack"):
-        trials([], points())
+    with pytest.raises(InputError, match="needs an attack"):
+        AttackBatch(target=aims(tmp_path, "identity")[0], attacks=())

@@ -1,16 +1,12 @@
 """`zktrace study attacks`: the paper's grids of attacks on shared models and copies."""
 
-from collections import Counter
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from zktrace.cli.options import Cifar10, Json, Marks, PresetName, RowsFile, Seeds, WorkFolder, mark_settings
-from zktrace.cli.output import emit
-
-if TYPE_CHECKING:
-    from zktrace.studies.attacks import AttackTrial
+from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 
 
 class AttackGrid(StrEnum):
@@ -51,21 +47,18 @@ def attacks(
     ] = 60,
     mark: Marks = None,
     cifar10: Cifar10 = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many trials have no row, and stop.")
-    ] = False,
+    workers: StudyWorkers = 2,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Attack shared models and copies by the paper's grids; see what marks are left, and what it costs."""
     from zktrace.attacks.grid import grid as points
-    from zktrace.cli.progress import counted_progress
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
     from zktrace.marking.settings import CopySettings
     from zktrace.studies.attack_targets import TARGETS, targets
-    from zktrace.studies.attacks import left, perform, trials
+    from zktrace.studies.attacks import AttackBatch
     from zktrace.studies.federation import trials as federations
-    from zktrace.studies.rows import Rows
 
     lengths = {"finetune": episodes, "distill": epochs}
     marked = [each for each in federations(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm]
@@ -78,29 +71,5 @@ def attacks(
         cache=default_folder(),
     )
     chosen = points(grid, family or (), lengths={name: each for name, each in lengths.items() if each})
-    rows = Rows(out)
-    wanted = trials(aims, chosen, samples=samples)
-    remaining = left(wanted, rows)
-    if dry_run:
-        _tell_left(remaining, len(wanted), as_json=as_json)
-        return
-    new = 0
-    with counted_progress() as progress:
-        for number, trial in enumerate(remaining, start=1):
-            new += perform(trial, rows, progress=progress) is not None
-            progress("attacks", number, len(remaining))
-    emit(
-        {"ok": True, "trials": len(wanted), "new": new},
-        as_json=as_json,
-        text=f"{new} new rows in {out}, {len(wanted) - new} were there",
-    )
-
-
-def _tell_left(remaining: "list[AttackTrial]", of: int, *, as_json: bool) -> None:
-    by_family = dict(Counter(each.attack.family for each in remaining))
-    told = "".join(f"\n  {name}: {count}" for name, count in by_family.items())
-    emit(
-        {"ok": True, "trials": of, "left": len(remaining), "families": by_family},
-        as_json=as_json,
-        text=f"{len(remaining)} of {of} trials have no row yet{told}",
-    )
+    wanted = [AttackBatch(target=each, attacks=tuple(chosen), samples=samples) for each in aims]
+    carry_out(wanted, out, workers=workers, dry_run=dry_run, as_json=as_json)

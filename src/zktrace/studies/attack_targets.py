@@ -23,6 +23,7 @@ from zktrace.certificates.presence import largest_radius
 from zktrace.certificates.stability import moved_flips
 from zktrace.errors import InputError
 from zktrace.federation.run import read_marks
+from zktrace.federation.spec import preset_facts
 from zktrace.learning.arrays import Arrays, Images, Labels, State
 from zktrace.learning.checkpoints import load_checkpoint
 from zktrace.learning.cost import accuracy
@@ -78,7 +79,7 @@ class AttackTarget(ABC):
             "study": "attacks",
             "dataset": preset.data.dataset,
             "seed": self.ground.federation.seed,
-            "preset": preset.as_dict(),
+            "preset": preset_facts(preset),
             "target": self.name,
         }
 

@@ -5,24 +5,25 @@ says what is read of the attacked model, how accurate it is, and what a theorem 
 is drawn depends on the seed and the point alone: the same noise for every target, whatever else is run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from zktrace.attacks.grid import Attack, Equipment
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Images, Labels
 from zktrace.learning.threads import single_threaded
 from zktrace.studies.attack_targets import AttackTarget
+from zktrace.studies.ground import Ground
 from zktrace.studies.leaker import leakers_samples
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.rows import trial_id
+from zktrace.studies.runner import Progress, Trial, quietly
 
 SAMPLES: Final = 16_000  # of an attacker who trains
 _ATTACK, _SAMPLES = 17, 18  # purposes of randomness
-
-Progress = Callable[[str, int, int], None]  # what, done, of
+_TRAINED, _READ = 70.0, 5.0  # seconds of an attack, and of reading what is left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,27 +44,27 @@ class AttackTrial:
         """The trial's id."""
         return trial_id(self.facts())
 
-    def outcome(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Attack the target and read what is left; the federation is trained if it is not."""
-        self.target.ground.train()
+    def outcome(self, report: Progress = quietly) -> dict[str, Any]:
+        """Attack the target and read what is left; a student that was stopped goes on with its epoch."""
         with single_threaded():
-            suspect = self.attack(self.target.model, self._equipment(progress))
+            suspect = self.attack(self.target.model, self._equipment(report))
         after = self.target.accuracy(suspect)
-        return {
+        found = {
             **self.target.remains(suspect, trained=self.attack.trained),
             "accuracy": after.mean,
             "accuracy_half_width": after.half_width,
             "accuracy_before": self.target.accuracy_before,
         }
+        self.checkpoint.unlink(missing_ok=True)
+        return found
 
     @cached_property
     def checkpoint(self) -> Path:
-        """Where a student is kept until its row is there."""
+        """Where a student is kept until it is read."""
         return self.target.ground.folder / f"attack-{self.key}.checkpoint"
 
-    def _equipment(self, progress: Progress | None) -> Equipment:
+    def _equipment(self, report: Progress) -> Equipment:
         spec = self.target.ground.spec
-        report = progress or (lambda _what, _done, _of: None)
         return Equipment(
             rng=spec.rng(_ATTACK, int(trial_id(self.attack.facts()), 16)),
             samples=self._leakers,
@@ -78,27 +79,41 @@ class AttackTrial:
         return leakers_samples(spec, samples=self.samples, rng=spec.rng(_SAMPLES))
 
 
-def trials(
-    targets: Sequence[AttackTarget], attacks: Sequence[Attack], *, samples: int = SAMPLES
-) -> list[AttackTrial]:
-    """Every attack on every target; trials of one target follow each other and share its copies."""
-    if not targets or not attacks:
-        raise InputError("a study of attacks needs a target and an attack")
-    return [
-        AttackTrial(target=target, attack=attack, samples=samples) for target in targets for attack in attacks
-    ]
+@dataclass(frozen=True, kw_only=True)
+class AttackBatch:
+    """Every attack on one target: they share its copies."""
 
+    target: AttackTarget
+    attacks: tuple[Attack, ...]
+    samples: int = SAMPLES
+    study: ClassVar[str] = "attacks"
 
-def perform(trial: AttackTrial, rows: Rows, *, progress: Progress | None = None) -> Row | None:
-    """Make the row of a trial, unless it has one; a student that was stopped goes on with its epoch."""
-    if trial.key in rows.done():
-        return None
-    row = rows.add(trial.facts(), trial.outcome(progress))
-    trial.checkpoint.unlink(missing_ok=True)
-    return row
+    def __post_init__(self) -> None:
+        if not self.attacks:
+            raise InputError("a study of attacks needs an attack")
 
+    @property
+    def name(self) -> str:
+        """By federation and target."""
+        return f"{self.target.ground.key}-{self.target.name}"
 
-def left(wanted: Sequence[AttackTrial], rows: Rows) -> list[AttackTrial]:
-    """Those without a row."""
-    done = rows.done()
-    return [each for each in wanted if each.key not in done]
+    @property
+    def needs(self) -> tuple[Ground, ...]:
+        """The federation, trained."""
+        return (self.target.ground,)
+
+    @property
+    def size(self) -> int:
+        """A row each."""
+        return len(self.attacks)
+
+    @property
+    def guess(self) -> float:
+        """Those who train take most of it."""
+        return sum(_TRAINED if each.trained else _READ for each in self.attacks)
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """In the order of the grid."""
+        for attack in self.attacks:
+            trial = AttackTrial(target=self.target, attack=attack, samples=self.samples)
+            yield Trial(facts=trial.facts(), outcome=partial(trial.outcome, report))
