@@ -23,6 +23,7 @@ from zktrace.cli.options import (
 from zktrace.cli.output import emit
 from zktrace.cli.study_attacks import attacks
 from zktrace.cli.study_guard import guard
+from zktrace.cli.study_insiders import insiders, steering
 from zktrace.cli.study_models import coalitions, models, strengths
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 from zktrace.errors import InputError
@@ -233,6 +234,8 @@ app.command("strengths")(strengths)
 app.command("coalitions")(coalitions)
 app.command("guard")(guard)
 app.command("attacks")(attacks)
+app.command("insiders")(insiders)
+app.command("steering")(steering)
 
 
 @app.command("table")

@@ -122,6 +122,39 @@ def _quadrature(colluders: int) -> tuple[Floats, Floats]:
     return np.sin(angles) ** 2, weights / 2
 
 
+def lowering(rows: ArrayLike, word: ArrayLike, biases: ArrayLike) -> Bits:
+    """`word`, steered by the colluders' own scores: where they differ, one position after the other takes the
+    symbol that leaves the greatest of their symmetric scores (`eq:U-def`) the least.
+
+    `biases` are what the coalition takes for the code's. Elsewhere the word stays; of equal symbols too.
+    """
+    bits, ones = _columns(rows)
+    steered: Bits = _columns(np.asarray(word)[None, ...])[0][0].copy()
+    p = np.asarray(biases, dtype=np.float64)
+    if p.shape != steered.shape or len(steered) != bits.shape[1] or not ((p > 0.0) & (p < 1.0)).all():
+        raise InputError(f"steering takes {bits.shape[1]} symbols, and as many biases between 0 and 1")
+    steps = (bits - p) / np.sqrt(p * (1.0 - p))  # what a one adds to each score
+    mixed = (ones > 0) & (ones < len(bits))
+    scores = steps[:, ~mixed] @ (2.0 * steered[~mixed] - 1.0)
+    for at in np.flatnonzero(mixed):
+        step = steps[:, at]
+        one, zero = (scores + step).max(), (scores - step).max()
+        if one != zero:
+            steered[at] = one < zero
+        scores += step if steered[at] else -step
+    return steered
+
+
+def guessed_biases(rows: ArrayLike) -> Floats:
+    """What a coalition may take for the biases: of m ones among k colluders, (m + 1/2) / (k + 1).
+
+    It is the mean that is left of the density of the paper, whose cutoff is left out.
+    """
+    bits, ones = _columns(rows)
+    guessed: Floats = ((ones + 0.5) / (len(bits) + 1.0)).astype(np.float64)
+    return guessed
+
+
 def flip(word: ArrayLike, rate: float, rng: Generator) -> Bits:
     """The word after independent flips with probability `rate`."""
     bits, _ = _columns(np.asarray(word)[None, ...])

@@ -10,6 +10,7 @@ from zktrace.errors import InputError, Refused
 from zktrace.studies.attack_tables import attacks_table, survival_table
 from zktrace.studies.cells import DATASETS, column_names, framed, named
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
+from zktrace.studies.insider_tables import insiders_table, steering_table
 from zktrace.studies.markdown import markdown
 from zktrace.studies.model_tables import (
     coalitions_table,
@@ -306,4 +307,6 @@ TABLES = {
     "guard-residues": guard_residues_table,
     "survival": survival_table,
     "attacks": attacks_table,
+    "insiders": insiders_table,
+    "steering": steering_table,
 }
