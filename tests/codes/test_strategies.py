@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from support import seeded
 from zktrace.codes import Code, CodeKey, unpack
-from zktrace.codes.strategies import STRATEGIES, flip, linear_channel, majority, minority, worst_case
+from zktrace.codes.strategies import (
+    STRATEGIES,
+    flip,
+    guessed_biases,
+    linear_channel,
+    lowering,
+    majority,
+    minority,
+    worst_case,
+)
 from zktrace.errors import InputError
 
 CODE = Code(key=CodeKey.generate(entropy=seeded("strategies")), label="s", length=4096, colluders=3)
@@ -139,3 +148,42 @@ def test_numbers_that_cannot_be() -> None:
             linear_channel(bits, wrong, rng)
         with pytest.raises(InputError):
             worst_case(bits, colluders=2, tilt=wrong)
+
+
+def slowly_lowered(bits: np.ndarray, word: np.ndarray, biases: np.ndarray) -> list[int]:
+    """The same symbol by symbol, every score added up anew."""
+
+    def greatest(symbols: dict[int, int]) -> float:
+        return max(
+            sum(
+                (2 * y - 1) * (row[at] - biases[at]) / math.sqrt(biases[at] * (1 - biases[at]))
+                for at, y in symbols.items()
+            )
+            for row in bits
+        )
+
+    places = range(bits.shape[1])
+    mixed = [at for at in places if 0 < bits[:, at].sum() < len(bits)]
+    symbols = {at: int(word[at]) for at in places if at not in mixed}
+    for at in mixed:
+        one, zero = greatest({**symbols, at: 1}), greatest({**symbols, at: 0})
+        symbols[at] = int(word[at]) if abs(one - zero) < 1e-9 else int(one < zero)
+    return [symbols[at] for at in places]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 20), st.integers(0, 2**32 - 1))
+def test_lowering_is_the_slow_choice_and_keeps_what_members_share(k: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bits = rng.integers(0, 2, (k, n), dtype=np.uint8)
+    word, biases = rng.integers(0, 2, n, dtype=np.uint8), rng.uniform(0.05, 0.95, n)
+    found = lowering(bits, word, biases)
+    assert found.tolist() == slowly_lowered(bits, word, biases)
+    alike = bits.min(axis=0) == bits.max(axis=0)
+    assert (found[alike] == word[alike]).all()
+
+
+def test_biases_are_guessed_from_the_colluders_rows() -> None:
+    assert guessed_biases(np.array([[0, 1, 1], [0, 0, 1]])).tolist() == [1 / 6, 1 / 2, 5 / 6]
+    with pytest.raises(InputError, match="as many biases between 0 and 1"):
+        lowering(np.eye(2, dtype=np.uint8), np.array([0, 1]), np.array([0.5, 1.0]))

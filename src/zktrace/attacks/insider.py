@@ -12,6 +12,9 @@ What an insider knows is what it is handed:
     negation    writes the opposite of its row
     fresh       writes a row of coins instead
     hybrid      the opposite on some carriers, coins on the others; the paper turns the weights' row
+    replacement the opposite, and coins after it, with half of the episodes each. Where marks add up, the
+                opposite alone leaves a faint but clean rest of the row, of either sign, and coins alone leave
+                the row beside them
     adaptive    the hybrid in steps. After each it reads its own row along the pen's directions, and leaves a
                 carrier alone once its score there is below a limit. It reads raw values: the shared model's
                 part stays in them, and carriers that are read beside the shared model cannot be read at all.
@@ -21,7 +24,7 @@ the largest singular directions of every matrix (`low_rank`).
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -34,7 +37,9 @@ Word = NDArray[np.uint8]
 Own = Mapping[str, Word]  # by carrier
 Values = Mapping[str, NDArray[np.float64]]  # by carrier, one a position
 
-ERASURES: Final = ("negation", "fresh", "hybrid")
+ONCE: Final = ("negation", "fresh", "hybrid")
+REPLACEMENT: Final = "replacement"
+ERASURES: Final = (*ONCE, REPLACEMENT)
 ADAPTIVE: Final = "adaptive"
 
 
@@ -95,8 +100,8 @@ def fresh(row: Word, rng: np.random.Generator) -> Word:
 
 
 def words(kind: str, row: Own, turned: Container[str], rng: np.random.Generator) -> dict[str, Word]:
-    """What is written on each carrier. The hybrid turns those in `turned`, and draws the others anew."""
-    if kind not in ERASURES:
+    """What one writing puts on each carrier. The hybrid turns those in `turned`, and draws the others."""
+    if kind not in ONCE:
         raise InputError(f"no erasure {kind!r}; known: {', '.join(ERASURES)}")
     return {
         name: negated(bits)
@@ -116,8 +121,12 @@ def erase(
     turned: Container[str] = (),
     rng: np.random.Generator,
 ) -> Erased:
-    """Write other words over one's own, once."""
-    return Erased(state=pen.write(copy, words(kind, row, turned, rng), effort, rng), steps=1)
+    """Write other words over one's own: once, or twice for a replacement."""
+    if kind != REPLACEMENT:
+        return Erased(state=pen.write(copy, words(kind, row, turned, rng), effort, rng), steps=1)
+    half = replace(effort, episodes=max(1, effort.episodes // 2))
+    without = pen.write(copy, words("negation", row, (), rng), half, rng)
+    return Erased(state=pen.write(without, words("fresh", row, (), rng), half, rng), steps=2)
 
 
 def erase_adaptively(

@@ -28,7 +28,8 @@ def insiders(
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            "--kind", help="negation, fresh, hybrid, adaptive, noise, ...; repeat it. Default: all."
+            "--kind",
+            help="negation, fresh, hybrid, replacement, adaptive, noise, ...; repeat it. Default: all.",
         ),
     ] = None,
     knows: Annotated[

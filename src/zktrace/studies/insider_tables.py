@@ -14,6 +14,7 @@ _KINDS: Final = {
     "negation": "negation",
     "fresh": "fresh row",
     "hybrid": "hybrid",
+    "replacement": "replacement",
     "adaptive": "hybrid, stops by its own score",
     "noise": "noise on every matrix",
     "retrain": "trained on",

@@ -1,0 +1,79 @@
+"""Steered words: what a coalition may look at, what comes of it, and the table."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from zktrace.codes import Code, CodeKey, unpack
+from zktrace.errors import InputError
+from zktrace.studies.rows import Rows
+from zktrace.studies.steering import SteeringTrial, perform_steering, seconds, steered, steering_trials
+from zktrace.studies.tables import TABLES
+
+PAIR = SteeringTrial(steering="majority", law="tardos", size=2, trials=12, flips=0.2)
+
+
+def held(law: str = "tardos") -> tuple[np.ndarray, np.ndarray]:
+    code = Code(key=CodeKey(secret=b"s" * 32), label="weight", length=512, colluders=2, law=law)  # type: ignore[arg-type]
+    return unpack(code.rows([1, 4]), 512), code.biases.probabilities()
+
+
+def test_only_the_oracle_looks_at_the_biases() -> None:
+    """The same word comes out whatever the biases are, unless it is told them."""
+    rows, biases = held()
+    for steering, same in (("majority", True), ("lowering", True), ("oracle", False)):
+        trial = replace(PAIR, steering=steering)
+        found = [steered(trial, rows, p, np.random.default_rng(7)) for p in (biases, 1.0 - biases)]
+        assert bool((found[0] == found[1]).all()) == same
+
+
+def test_choices_are_made_where_members_differ() -> None:
+    rows, biases = held()
+    alike = rows[0] == rows[1]
+    for steering in ("lowering", "oracle"):
+        trial = replace(PAIR, steering=steering, flips=0.0)
+        word = steered(trial, rows, biases, np.random.default_rng(8))
+        assert (word[alike] == rows[0][alike]).all()
+
+
+def test_majority_lowers_flips_and_traces_and_lowering_hides(tmp_path: Path) -> None:
+    rows = Rows(tmp_path / "rows.jsonl")
+    wanted = list(steering_trials(laws=["tardos"], sizes=[2], strengths=[0.0, 1.0], count=12))
+    assert [(each.steering, each.strength) for each in wanted] == [
+        ("majority", 0.0),
+        ("majority", 1.0),
+        ("lowering", 1.0),
+        ("oracle", 1.0),
+    ]
+    made = [row.outcome for each in wanted if (row := perform_steering(each, rows)) is not None]
+    plain, steered_up, hidden, known = made
+    assert plain["own_flips"] == pytest.approx(0.28, abs=0.03)  # as the paper's pairs
+    assert steered_up["own_flips"] == pytest.approx(0.12, abs=0.03)
+    assert steered_up["traced"] == 12
+    assert known["greatest"] < hidden["greatest"] < steered_up["greatest"]
+    assert all(each["framed"] == 0 for each in made)
+    assert perform_steering(wanted[0], rows) is None
+    table = TABLES["steering"](rows.read()).splitlines()
+    assert table[2].startswith("| tardos | 2 | nobody | 0 |")
+    (line,) = (each for each in table if each.startswith("| tardos | 2 | majority | 1 |"))
+    assert "| 12/12 |" in line
+
+
+def test_a_fair_law_has_no_oracle_and_nonsense_is_refused() -> None:
+    fair = list(steering_trials(laws=["fair"]))
+    assert {each.steering for each in fair} == {"majority", "lowering"}
+    assert seconds(fair) > seconds(fair[:2]) > 0
+    for given, said in (
+        ({"steering": "wish"}, "no steering 'wish'"),
+        ({"law": "nuida"}, "under the laws tardos and fair"),
+        ({"size": 10}, r"has 2\.\.9 members"),
+        ({"strength": 1.5}, "must lie in"),
+    ):
+        with pytest.raises(InputError, match=said):
+            replace(PAIR, **given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no law 'nuida'"):
+        list(steering_trials(laws=["nuida"]))
