@@ -9,7 +9,7 @@ import pytest
 from zktrace.attacks.insider import (
     Effort,
     Own,
-    Patience,
+    StoppingRule,
     Values,
     erase,
     erase_adaptively,
@@ -114,7 +114,7 @@ def test_an_adaptive_insider_stops_where_its_own_score_is_gone() -> None:
         pen,
         effort=Effort(episodes=800, factor=4.0),
         turned=tuple(copy),
-        patience=Patience(steps=16, limit=2.0),
+        stopping=StoppingRule(steps=16, limit=2.0),
         rng=rng,
     )
     assert {each.episodes for each in pen.heard} == {50}
@@ -129,9 +129,9 @@ def test_guessed_directions_tell_an_adaptive_insider_nothing() -> None:
     rng = np.random.default_rng(5)
     pen, copy = LinearPen(), {"weight": 50.0 * rng.standard_normal(LENGTH)}
     assert abs(own_score(copy["weight"], ROW)) < 4
-    patience = Patience(limit=4.0)
+    stopping = StoppingRule(limit=4.0)
     erased = erase_adaptively(
-        copy, {"weight": ROW}, pen, effort=Effort(episodes=8), patience=patience, rng=rng
+        copy, {"weight": ROW}, pen, effort=Effort(episodes=8), stopping=stopping, rng=rng
     )
     assert erased.steps == 1
 
@@ -158,7 +158,7 @@ def test_low_rank_keeps_the_largest_directions_and_leaves_vectors_alone() -> Non
     [
         (lambda: Effort(episodes=0), "both must be positive"),
         (lambda: Effort(episodes=1, factor=float("nan")), "both must be positive"),
-        (lambda: Patience(steps=0), "0 steps"),
+        (lambda: StoppingRule(steps=0), "0 steps"),
         (lambda: negated(np.array([0, 2], np.uint8)), "a row is bits"),
         (lambda: own_score(np.zeros(3), ROW), "3 values for a row of 512 bits"),
         (lambda: low_rank({}, kept=0.0), "must lie above 0"),

@@ -70,7 +70,7 @@ class Pen(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class StoppingRule:
     """When an adaptive insider stops."""
 
     steps: int = 8  # at most
@@ -136,14 +136,14 @@ def erase_adaptively(
     *,
     effort: Effort,
     turned: Container[str] = (),
-    patience: Patience | None = None,
+    stopping: StoppingRule | None = None,
     rng: np.random.Generator,
 ) -> Erased:
     """The hybrid in steps, each carrier until its own score is below the limit.
 
     What cannot be read is written in every step that takes place.
     """
-    wanted, stop = words("hybrid", row, turned, rng), patience or Patience()
+    wanted, stop = words("hybrid", row, turned, rng), stopping or StoppingRule()
     state, left = copy, dict(wanted)
     for step in range(1, stop.steps + 1):
         state = pen.write(state, left, effort.part(stop.steps), rng)

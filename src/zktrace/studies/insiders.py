@@ -22,7 +22,7 @@ from zktrace.attacks.insider import (
     ERASURES,
     Effort,
     Erased,
-    Patience,
+    StoppingRule,
     Word,
     erase,
     erase_adaptively,
@@ -55,7 +55,7 @@ SAMPLES: Final = 4096  # of the insider's own images, or as many as there are
 _KEPT: Final = 0.5  # of the singular directions of a matrix
 _BITS: Final = 4
 _INSIDER: Final = 17  # purpose of randomness
-_PATIENCE: Final = Patience()
+_STOPPING: Final = StoppingRule()
 _SECONDS: Final = {"federation": 130.0, "copy": 60.0, "episode": 0.2, "read": 20.0}  # width 16, one idle core
 
 Progress = Callable[[str, int, int], None]  # what, done, of
@@ -72,7 +72,7 @@ class InsidersTrial:
     number: int
     factor: float = 1.0
     push: float = 0.0  # paper: see `JobPen`
-    patience: Patience = _PATIENCE
+    stopping: StoppingRule = _STOPPING
     samples: int = SAMPLES
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class InsidersTrial:
         }
         if self.ground.profile == "paper":
             found["push"] = self.push
-        return found | ({"patience": asdict(self.patience)} if self.kind == ADAPTIVE else {})
+        return found | ({"stopping": asdict(self.stopping)} if self.kind == ADAPTIVE else {})
 
     def seconds(self) -> float:
         """About how long it takes on one idle core, once federation and copy are there."""
@@ -195,7 +195,7 @@ class _Bench:
         effort = Effort(episodes=trial.episodes, factor=trial.factor)
         if trial.kind == ADAPTIVE:
             return erase_adaptively(
-                self.copy, row, pen, effort=effort, turned=turned, patience=trial.patience, rng=rng
+                self.copy, row, pen, effort=effort, turned=turned, stopping=trial.stopping, rng=rng
             )
         return erase(self.copy, row, pen, kind=trial.kind, effort=effort, turned=turned, rng=rng)
 
