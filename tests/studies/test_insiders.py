@@ -158,7 +158,7 @@ def saved(kind: str, episodes: int, *, escaped: bool, own: float, **trial: objec
             "study": "insiders",
             "dataset": "gnss",
             "profile": "paper",
-            "settings": {"episodes": 300},
+            "unit": 300,
             "kind": kind,
             "knows": "directions",
             "episodes": episodes,

@@ -25,7 +25,7 @@ the largest singular directions of every matrix (`low_rank`).
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Arrays, State
 
+Model = TypeVar("Model")  # whatever a pen writes to
 Word = NDArray[np.uint8]
 Own = Mapping[str, Word]  # by carrier
 Values = Mapping[str, NDArray[np.float64]]  # by carrier, one a position
@@ -59,13 +60,13 @@ class Effort:
         return Effort(episodes=max(1, self.episodes // steps), factor=self.factor / steps)
 
 
-class Pen(Protocol):
+class Pen(Protocol[Model]):
     """How copies are made, along directions that are the operator's or the insider's own."""
 
-    def write(self, state: Any, words: Own, effort: Effort, rng: np.random.Generator) -> Any:  # noqa: ANN401
+    def write(self, state: Model, words: Own, effort: Effort, rng: np.random.Generator) -> Model:
         """A model with these words in it."""
 
-    def read(self, state: Any) -> Values:  # noqa: ANN401
+    def read(self, state: Model) -> Values:
         """What a model says along the directions, where that can be read without the shared model."""
 
 
@@ -82,10 +83,10 @@ class StoppingRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Erased:
+class Erased(Generic[Model]):
     """What an insider leaks, and in how many steps it was made."""
 
-    state: Any
+    state: Model
     steps: int
 
 
@@ -112,15 +113,15 @@ def words(kind: str, row: Own, turned: Container[str], rng: np.random.Generator)
 
 
 def erase(
-    copy: Any,  # noqa: ANN401
+    copy: Model,
     row: Own,
-    pen: Pen,
+    pen: Pen[Model],
     *,
     kind: str,
     effort: Effort,
     turned: Container[str] = (),
     rng: np.random.Generator,
-) -> Erased:
+) -> Erased[Model]:
     """Write other words over one's own: once, or twice for a replacement."""
     if kind != REPLACEMENT:
         return Erased(state=pen.write(copy, words(kind, row, turned, rng), effort, rng), steps=1)
@@ -130,15 +131,15 @@ def erase(
 
 
 def erase_adaptively(
-    copy: Any,  # noqa: ANN401
+    copy: Model,
     row: Own,
-    pen: Pen,
+    pen: Pen[Model],
     *,
     effort: Effort,
     turned: Container[str] = (),
     stopping: StoppingRule | None = None,
     rng: np.random.Generator,
-) -> Erased:
+) -> Erased[Model]:
     """The hybrid in steps, each carrier until its own score is below the limit.
 
     What cannot be read is written in every step that takes place.

@@ -6,10 +6,11 @@ from statistics import mean, median
 from typing import Any, Final
 
 from zktrace.carriers import NAMES
+from zktrace.studies.guard_tables import DATA
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
-DATA: Final = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10"}
+_PROFILES: Final = ("paper", "informed")
 _KINDS: Final = {
     "negation": "negation",
     "fresh": "fresh row",
@@ -74,13 +75,9 @@ def insiders_table(rows: Iterable[Row]) -> str:
     return markdown(head, lines)
 
 
-_PROFILES: Final = ("paper", "informed")
-
-
 def _insider(trial: dict[str, Any]) -> tuple[Any, ...]:
     """What rows of one line have in common, in the order of lines."""
-    unit = trial["settings"].get("episodes", _UNIT)
-    effort = (trial["episodes"] / unit, trial["factor"], trial.get("push", 0.0))
+    effort = (trial["episodes"] / trial["unit"], trial["factor"], trial.get("push", 0.0))
     return (
         list(DATA).index(trial["dataset"]),
         _PROFILES.index(trial["profile"]),
@@ -88,9 +85,6 @@ def _insider(trial: dict[str, Any]) -> tuple[Any, ...]:
         trial["knows"],
         effort,
     )
-
-
-_UNIT: Final = 300  # episodes that count as a copy's, where copies are not trained by episodes
 
 
 def _effort(trial: dict[str, Any]) -> str:

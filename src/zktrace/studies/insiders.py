@@ -94,6 +94,7 @@ class InsidersTrial:
             "kind": self.kind,
             "knows": self.knows,
             "episodes": self.episodes,
+            "unit": self.ground.settings.episodes,
             "factor": self.factor,
             "number": self.number,
             "member": self.member,
@@ -185,7 +186,7 @@ class _Bench:
     trial: InsidersTrial
     copy: ModelState
 
-    def erased(self) -> Erased:
+    def erased(self) -> Erased[ModelState]:
         """What the insider makes of its copy."""
         trial, rng = self.trial, self._rng()
         if trial.kind in ALONE:
@@ -249,7 +250,7 @@ class _Bench:
         config = replace(self.trial.ground.spec.preset.episodes, episodes=self.trial.episodes)
         return as_state(finetune(copy, pool.images, pool.labels, config, rng))
 
-    def outcome(self, erased: Erased) -> dict[str, Any]:
+    def outcome(self, erased: Erased[ModelState]) -> dict[str, Any]:
         """Who is named after it, and before; what it cost."""
         before, after = self._columns(self.copy), self._columns(erased.state)
         return {
