@@ -153,11 +153,14 @@ def expected_seconds(wanted: Sequence[InsidersTrial]) -> dict[str, float]:
 
 def perform(trial: InsidersTrial, rows: Rows, *, progress: Progress | None = None) -> Row | None:
     """Make a trial's row, unless it has one; federation, release and copy as far as they are missing."""
-    report = progress or (lambda _what, _done, _of: None)
     trial.ground.train()
     facts = trial.facts()
-    if trial_id(facts) in rows.done():
-        return None
+    return None if trial_id(facts) in rows.done() else rows.add(facts, outcome(trial, progress=progress))
+
+
+def outcome(trial: InsidersTrial, *, progress: Progress | None = None) -> dict[str, Any]:
+    """What comes of a trial whose federation is trained."""
+    report = progress or (lambda _what, _done, _of: None)
     bench = _Bench(trial=trial, copy=_copy(trial.ground, trial.member))
     report("copy", 1, 1)
     started = time.perf_counter()
@@ -165,7 +168,7 @@ def perform(trial: InsidersTrial, rows: Rows, *, progress: Progress | None = Non
         erased = bench.erased()
     took = time.perf_counter() - started
     report("insider", 1, 1)
-    return rows.add(facts, bench.outcome(erased) | {"seconds": round(took, 1)})
+    return bench.found(erased) | {"seconds": round(took, 1)}
 
 
 def _copy(ground: Ground, row: int) -> ModelState:
@@ -250,7 +253,7 @@ class _Bench:
         config = replace(self.trial.ground.spec.preset.episodes, episodes=self.trial.episodes)
         return as_state(finetune(copy, pool.images, pool.labels, config, rng))
 
-    def outcome(self, erased: Erased[ModelState]) -> dict[str, Any]:
+    def found(self, erased: Erased[ModelState]) -> dict[str, Any]:
         """Who is named after it, and before; what it cost."""
         before, after = self._columns(self.copy), self._columns(erased.state)
         return {

@@ -127,27 +127,27 @@ def seconds(wanted: Sequence[SteeringTrial]) -> float:
 
 def perform_steering(trial: SteeringTrial, rows: Rows, *, progress: Progress | None = None) -> Row | None:
     """Make a trial's row, unless it has one."""
-    report = progress or (lambda _what, _done, _of: None)
     facts = trial.facts()
-    if trial_id(facts) in rows.done():
-        return None
+    return None if trial_id(facts) in rows.done() else rows.add(facts, outcome(trial, progress=progress))
+
+
+def outcome(trial: SteeringTrial, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Counts over all coalitions of a trial."""
+    report = progress or (lambda _what, _done, _of: None)
     rng = np.random.default_rng([trial.seed, trial.size, *f"{trial.law}/{trial.steering}".encode()])
     found = []
     for number in range(1, trial.trials + 1):
         found.append(_once(trial, rng))
         report(f"{trial.law}, {trial.size} by {trial.steering} {trial.strength:g}", number, trial.trials)
-    return rows.add(
-        facts,
-        {
-            "traced": sum(each.caught > 0 and not each.framed for each in found),
-            "caught": sum(each.caught for each in found),
-            "framed": sum(each.framed > 0 for each in found),
-            "leads": sum(each.leads > 0 for each in found),
-            "own_flips": round(float(np.mean([each.flips for each in found])), 4),
-            "greatest": round(float(np.mean([each.greatest for each in found])), 3),
-            "other": max(each.other for each in found),
-        },
-    )
+    return {
+        "traced": sum(each.caught > 0 and not each.framed for each in found),
+        "caught": sum(each.caught for each in found),
+        "framed": sum(each.framed > 0 for each in found),
+        "leads": sum(each.leads > 0 for each in found),
+        "own_flips": round(float(np.mean([each.flips for each in found])), 4),
+        "greatest": round(float(np.mean([each.greatest for each in found])), 3),
+        "other": max(each.other for each in found),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
