@@ -23,11 +23,11 @@ from zktrace.studies.insiders import (
     InsidersTrial,
     _Bench,
     _copy,
-    expected_seconds,
-    perform,
+    batches,
     trials,
 )
 from zktrace.studies.rows import Row, Rows
+from zktrace.studies.runner import run_study
 from zktrace.studies.tables import TABLES
 
 LENGTHS = {"weight": 256, "feature": 64, "output": 32}
@@ -62,7 +62,7 @@ def place(work: Path, profile: str) -> Ground:
 
 
 def bench(ground: Ground, **given: Any) -> _Bench:
-    ground.train()
+    ground.make()
     asked = {"kind": "negation", "knows": "directions", "episodes": 2, "number": 0, "samples": 300}
     trial = InsidersTrial(ground=ground, **(asked | given))
     return _Bench(trial=trial, copy=_copy(ground, trial.member))
@@ -112,6 +112,7 @@ def test_the_paper_s_insider_has_directions_and_probes_but_no_shared_model(work:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("profile", "kinds", "count"),
     [("paper", KINDS, 2 * 5 + len(ALONE)), ("informed", ("replacement", "adaptive", "noise"), 2 * 2 + 1)],
@@ -121,9 +122,11 @@ def test_every_insider_has_a_row_once(
 ) -> None:
     ground, rows = place(work, profile), Rows(tmp_path / "rows.jsonl")
     wanted = list(trials([ground], kinds=kinds, episodes=[2], count=1, samples=300))
-    made = [row for each in wanted if (row := perform(each, rows)) is not None]
+    ran = run_study(batches(wanted), rows)
+    made = ran.made
+    assert not ran.failures
     assert len(made) == len(wanted) == count
-    assert all(perform(each, rows) is None for each in wanted[:2])
+    assert run_study(batches(wanted[:2]), rows).there == 2
     carriers = {"weight", "feature"} | ({"spread", "output"} if profile == "informed" else set())
     for row in made:
         assert set(row.outcome["columns"]) == set(row.outcome["before"]) == carriers | {"all"}
@@ -144,7 +147,9 @@ def test_what_is_planned(work: Path) -> None:
     wanted = list(trials([ground], kinds=["hybrid", "noise", "retrain"], factors=[1.0, 2.0], count=3))
     assert len(wanted) == 2 * 3 * 2 * 3 + 3 + 3 * 3
     assert {each.member for each in wanted} == {1, 2, 3}
-    assert expected_seconds(wanted)["insiders"] > expected_seconds(wanted[:3])["insiders"]
+    (whole,), (part,) = batches(wanted), batches(wanted[:3])
+    assert whole.size == len(wanted)
+    assert whole.guess > part.guess
     with pytest.raises(InputError, match="no insider 'wish'"):
         list(trials([ground], kinds=["wish"]))
     with pytest.raises(InputError, match="does not know 'shared'"):

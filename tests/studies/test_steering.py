@@ -11,7 +11,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.errors import InputError
 from zktrace.studies.rows import Rows
-from zktrace.studies.steering import SteeringTrial, perform_steering, seconds, steered, steering_trials
+from zktrace.studies.runner import run_study
+from zktrace.studies.steering import SteeringTrial, batches, steered, steering_trials
 from zktrace.studies.tables import TABLES
 
 PAIR = SteeringTrial(steering="majority", law="tardos", size=2, trials=12, flips=0.2)
@@ -49,14 +50,14 @@ def test_majority_lowers_flips_and_traces_and_lowering_hides(tmp_path: Path) -> 
         ("lowering", 1.0),
         ("oracle", 1.0),
     ]
-    made = [row.outcome for each in wanted if (row := perform_steering(each, rows)) is not None]
+    made = [row.outcome for row in run_study(batches(wanted), rows).made]
     plain, steered_up, hidden, known = made
     assert plain["own_flips"] == pytest.approx(0.28, abs=0.03)  # as the paper's pairs
     assert steered_up["own_flips"] == pytest.approx(0.12, abs=0.03)
     assert steered_up["traced"] == 12
     assert known["greatest"] < hidden["greatest"] < steered_up["greatest"]
     assert all(each["framed"] == 0 for each in made)
-    assert perform_steering(wanted[0], rows) is None
+    assert run_study(batches(wanted), rows).there == len(wanted)
     table = TABLES["steering"](rows.read()).splitlines()
     assert table[2].startswith("| tardos | 2 | nobody | 0 |")
     (line,) = (each for each in table if each.startswith("| tardos | 2 | majority | 1 |"))
@@ -66,7 +67,7 @@ def test_majority_lowers_flips_and_traces_and_lowering_hides(tmp_path: Path) -> 
 def test_a_fair_law_has_no_oracle_and_nonsense_is_refused() -> None:
     fair = list(steering_trials(laws=["fair"]))
     assert {each.steering for each in fair} == {"majority", "lowering"}
-    assert seconds(fair) > seconds(fair[:2]) > 0
+    assert sum(each.guess for each in batches(fair)) > batches(fair[:2])[0].guess > 0
     for given, said in (
         ({"steering": "wish"}, "no steering 'wish'"),
         ({"law": "nuida"}, "under the laws tardos and fair"),

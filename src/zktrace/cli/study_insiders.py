@@ -5,12 +5,7 @@ from typing import Annotated
 import typer
 
 from zktrace.cli.options import Cifar10, Json, PresetName, RowsFile, Seeds, WorkFolder
-from zktrace.cli.output import emit
-
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Say how many rows are wanted and about how long it takes, and stop."),
-]
+from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 
 
 def insiders(
@@ -53,19 +48,18 @@ def insiders(
         int, typer.Option("--copy-episodes", min=1, help="Paper: episodes of a copy, the unit of effort.")
     ] = 300,
     cifar10: Cifar10 = None,
+    workers: StudyWorkers = 2,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Let recipients erase their own rows in every way; see who is still named, and what it costs them."""
-    from zktrace.cli.progress import counted_progress
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
     from zktrace.marking.settings import CopySettings
     from zktrace.studies import federation
     from zktrace.studies.ground import grounds
-    from zktrace.studies.insiders import KINDS, KNOWS, expected_seconds, perform
+    from zktrace.studies.insiders import KINDS, KNOWS, batches
     from zktrace.studies.insiders import trials as insiders_of
-    from zktrace.studies.rows import Rows
 
     runs = [
         each for each in federation.trials(load_preset(preset), dataset, seed) if each.preset.marks.lambda_wm
@@ -90,21 +84,7 @@ def insiders(
             samples=samples,
         )
     )
-    if dry_run:
-        seconds = expected_seconds(wanted)
-        told = ", ".join(f"{part} {each / 60:.0f} min" for part, each in seconds.items())
-        emit(
-            {"ok": True, "trials": len(wanted), "seconds": seconds},
-            as_json=as_json,
-            text=f"{len(wanted)} rows; about, on an idle core: {told}",
-        )
-        return
-    rows, new = Rows(out), 0
-    with counted_progress() as progress:
-        for number, trial in enumerate(wanted, start=1):
-            new += perform(trial, rows) is not None
-            progress("insiders", number, len(wanted))
-    emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
+    carry_out(batches(wanted), out, workers=workers, dry_run=dry_run, as_json=as_json)
 
 
 def steering(
@@ -127,13 +107,12 @@ def steering(
     trials: Annotated[int, typer.Option("--trials", min=1, help="Coalitions a row.")] = 400,
     flips: Annotated[float, typer.Option("--flips", help="Flip rate of the decoder before steering.")] = 0.2,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of codes, coalitions and coins.")] = 42,
+    workers: StudyWorkers = 2,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Let coalitions steer a decoded word by their own rows, in code space; see who is named."""
-    from zktrace.cli.progress import counted_progress
-    from zktrace.studies.rows import Rows
-    from zktrace.studies.steering import STEERINGS, perform_steering, seconds, steering_trials
+    from zktrace.studies.steering import STEERINGS, batches, steering_trials
 
     wanted = list(
         steering_trials(
@@ -146,15 +125,4 @@ def steering(
             seed=seed,
         )
     )
-    if dry_run:
-        about = seconds(wanted)
-        emit(
-            {"ok": True, "trials": len(wanted), "seconds": about},
-            as_json=as_json,
-            text=f"{len(wanted)} rows; about, on an idle core: {about / 60:.0f} min",
-        )
-        return
-    rows = Rows(out)
-    with counted_progress() as progress:
-        new = sum(perform_steering(trial, rows, progress=progress) is not None for trial in wanted)
-    emit({"ok": True, "new": new}, as_json=as_json, text=f"{new} new rows in {out}")
+    carry_out(batches(wanted), out, workers=workers, dry_run=dry_run, as_json=as_json)

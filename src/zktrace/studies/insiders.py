@@ -11,9 +11,11 @@ carrier is not trained by episodes (profile `informed`), its passes are longer i
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -43,7 +45,7 @@ from zktrace.studies.changes import as_state, bits, noise
 from zktrace.studies.ground import CARRIERS, Ground
 from zktrace.studies.leaker import leakers_samples
 from zktrace.studies.pens import JobPen, given_terms, guessed_terms
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.runner import Progress, Trial, quietly
 from zktrace.studies.tracing import BUDGET, sigmas, station
 from zktrace.tracing import Plan, investigate
 
@@ -56,9 +58,7 @@ _KEPT: Final = 0.5  # of the singular directions of a matrix
 _BITS: Final = 4
 _INSIDER: Final = 17  # purpose of randomness
 _STOPPING: Final = StoppingRule()
-_SECONDS: Final = {"federation": 130.0, "copy": 60.0, "episode": 0.2, "read": 20.0}  # width 16, one idle core
-
-Progress = Callable[[str, int, int], None]  # what, done, of
+_COPY, _EPISODE, _READ = 60.0, 0.2, 20.0  # seconds of an idle core, at width 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +104,10 @@ class InsidersTrial:
             found["push"] = self.push
         return found | ({"stopping": asdict(self.stopping)} if self.kind == ADAPTIVE else {})
 
-    def seconds(self) -> float:
-        """About how long it takes on one idle core, once federation and copy are there."""
-        each = _SECONDS
-        return each["read"] + self.episodes * each["episode"] * (1 if self.kind != "retrain" else 0.5)
+    @property
+    def guess(self) -> float:
+        """Seconds of one idle core, roughly, once federation and copy are there."""
+        return _READ + self.episodes * _EPISODE * (1 if self.kind != "retrain" else 0.5)
 
 
 def trials(
@@ -140,27 +140,54 @@ def trials(
                             )
 
 
-def expected_seconds(wanted: Sequence[InsidersTrial]) -> dict[str, float]:
-    """About how long a study takes on one idle core: federations, copies, insiders."""
-    federations = {each.ground.folder for each in wanted}
-    copies = {(each.ground.folder, each.ground.profile, each.member) for each in wanted}
-    return {
-        "federations": round(len(federations) * _SECONDS["federation"]),
-        "copies": round(len(copies) * _SECONDS["copy"]),
-        "insiders": round(sum(each.seconds() for each in wanted)),
-    }
+@dataclass(frozen=True, kw_only=True)
+class InsidersBatch:
+    """The insiders of one federation in one profile."""
+
+    insiders: tuple[InsidersTrial, ...]
+    study: ClassVar[str] = "insiders"
+
+    @property
+    def _ground(self) -> Ground:
+        return self.insiders[0].ground
+
+    @property
+    def name(self) -> str:
+        """By federation and profile."""
+        return f"{self._ground.key}-{self._ground.profile}"
+
+    @property
+    def needs(self) -> tuple[Ground, ...]:
+        """The federation, trained."""
+        return (self._ground,)
+
+    @property
+    def size(self) -> int:
+        """A row each."""
+        return len(self.insiders)
+
+    @property
+    def guess(self) -> float:
+        """Copies, and what insiders do with them."""
+        copies = {each.member for each in self.insiders}
+        return len(copies) * _COPY + sum(each.guess for each in self.insiders)
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """Copies are made as they are asked for."""
+        for each in self.insiders:
+            yield Trial(facts=each.facts(), outcome=partial(outcome, each, report))
 
 
-def perform(trial: InsidersTrial, rows: Rows, *, progress: Progress | None = None) -> Row | None:
-    """Make a trial's row, unless it has one; federation, release and copy as far as they are missing."""
-    trial.ground.train()
-    facts = trial.facts()
-    return None if trial_id(facts) in rows.done() else rows.add(facts, outcome(trial, progress=progress))
+def batches(wanted: Iterable[InsidersTrial]) -> list[InsidersBatch]:
+    """One a federation and profile."""
+    groups: dict[tuple[Path, str], list[InsidersTrial]] = {}
+    for each in wanted:
+        groups.setdefault((each.ground.folder, each.ground.profile), []).append(each)
+    return [InsidersBatch(insiders=tuple(each)) for each in groups.values()]
 
 
-def outcome(trial: InsidersTrial, *, progress: Progress | None = None) -> dict[str, Any]:
+def outcome(trial: InsidersTrial, report: Progress = quietly) -> dict[str, Any]:
     """What comes of a trial whose federation is trained."""
-    report = progress or (lambda _what, _done, _of: None)
     bench = _Bench(trial=trial, copy=_copy(trial.ground, trial.member))
     report("copy", 1, 1)
     started = time.perf_counter()

@@ -13,9 +13,10 @@ only where they differ. A code is drawn anew for every trial. The law `tardos` i
 `fair` by the certified one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from zktrace.derivation.key import CodeKey
 from zktrace.errors import InputError
 from zktrace.primitives.gf2 import Bits
 from zktrace.readouts.readout import Readout
-from zktrace.studies.rows import Row, Rows, trial_id
+from zktrace.studies.runner import Prerequisite, Progress, Trial, quietly
 from zktrace.studies.tracing import BUDGET, sigmas
 from zktrace.tracing.score import score
 
@@ -43,8 +44,6 @@ CARRIER: Final = "weight"  # whose code it is
 LENGTH: Final = 512
 COLLUDERS: Final = 2
 _SECONDS: Final[dict[Law, float]] = {"tardos": 0.02, "fair": 0.11}  # a coalition, on one idle core
-
-Progress = Callable[[str, int, int], None]  # what, done, of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,20 +119,46 @@ def steering_trials(
                     )
 
 
-def seconds(wanted: Sequence[SteeringTrial]) -> float:
-    """About how long all of it takes on one idle core."""
-    return round(sum(each.trials * _SECONDS[each.law] for each in wanted))
+@dataclass(frozen=True, kw_only=True)
+class SteeringBatch:
+    """Coalitions of one size under one law."""
+
+    coalitions: tuple[SteeringTrial, ...]
+    study: ClassVar[str] = "steering"
+    needs: ClassVar[tuple[Prerequisite, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        first = self.coalitions[0]
+        return f"{first.size} under the law {first.law}"
+
+    @property
+    def size(self) -> int:
+        """A row each."""
+        return len(self.coalitions)
+
+    @property
+    def guess(self) -> float:
+        """Of one idle core."""
+        return sum(each.trials * _SECONDS[each.law] for each in self.coalitions)
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """Nothing is trained."""
+        for each in self.coalitions:
+            yield Trial(facts=each.facts(), outcome=partial(outcome, each, report))
 
 
-def perform_steering(trial: SteeringTrial, rows: Rows, *, progress: Progress | None = None) -> Row | None:
-    """Make a trial's row, unless it has one."""
-    facts = trial.facts()
-    return None if trial_id(facts) in rows.done() else rows.add(facts, outcome(trial, progress=progress))
+def batches(wanted: Iterable[SteeringTrial]) -> list[SteeringBatch]:
+    """One a law and size."""
+    groups: dict[tuple[Law, int], list[SteeringTrial]] = {}
+    for each in wanted:
+        groups.setdefault((each.law, each.size), []).append(each)
+    return [SteeringBatch(coalitions=tuple(each)) for each in groups.values()]
 
 
-def outcome(trial: SteeringTrial, *, progress: Progress | None = None) -> dict[str, Any]:
+def outcome(trial: SteeringTrial, report: Progress = quietly) -> dict[str, Any]:
     """Counts over all coalitions of a trial."""
-    report = progress or (lambda _what, _done, _of: None)
     rng = np.random.default_rng([trial.seed, trial.size, *f"{trial.law}/{trial.steering}".encode()])
     found = []
     for number in range(1, trial.trials + 1):
