@@ -25,11 +25,12 @@ from zktrace.models import open_model, save_model
 from zktrace.readouts.readout import Attempt, Readout
 from zktrace.readouts.samples import Pool
 from zktrace.studies.binomial import greatest, interval
-from zktrace.studies.innocents import Desk, InnocentsBatch, InnocentsTrial, Tally, cases
+from zktrace.studies.innocents import Desk, InnocentsBatch, InnocentsTrial, cases
 from zktrace.studies.leaks import LEAKS, CoalitionMark, Leak
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.runner import Progress, run_study
 from zktrace.studies.tables import innocents_table
+from zktrace.studies.tally import Tally
 from zktrace.tracing import Case
 
 LENGTH = 128  # all carriers can have it

@@ -124,7 +124,7 @@ def guard_residues_table(rows: Iterable[Row]) -> str:
                 f"{100 * mean(shares):+.3f} %",
                 f"{100 * noise:.3f} %",
                 f"{each:+.2f}",
-                _showing(some[0].outcome["weights"], each) if design == "subtracted" else "-",
+                _showing(some, each) if design == "subtracted" else "-",
                 f"{sum(bool(row.outcome['named']) for row in some)}/{len(some)}",
             )
         )
@@ -138,16 +138,21 @@ def guard_residues_table(rows: Iterable[Row]) -> str:
         "left of a participant's mark",
         "deviation over rows of nobody",
         "in deviations",
-        "would show from",
+        "would show from, at least",
         "shared models that name somebody",
     )
     return markdown(head, lines)
 
 
-def _showing(weights: int, deviations: float) -> str:
-    """How many weights a model has in which a residue of this share is read as a mark: noise falls with the
-    root of their number."""
-    return f"{weights * (SHOWS / deviations) ** 2 / 1e6:,.0f} M weights" if deviations else "-"
+def _showing(rows: list[Row], deviations: float) -> str:
+    """How many weights a model has at least in which a residue of this share is read as a mark.
+
+    Noise falls with the root of their number. The residue is taken as large as it may be: two standard errors
+    of the mean over all participants beyond it.
+    """
+    count = sum(len(row.outcome["participants"]) for row in rows)
+    most = abs(deviations) + 2 / count**0.5
+    return f"{rows[0].outcome['weights'] * (SHOWS / most) ** 2 / 1e6:,.0f} M weights"
 
 
 def _of(rows: Iterable[Row], part: str) -> list[Row]:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from zktrace.carriers import IDENTITY, Profile, law_of
+from zktrace.carriers import Profile, law_of
 from zktrace.codes import CodeKey
 from zktrace.errors import InputError
 from zktrace.federation.roster import experimental_roster
@@ -43,12 +43,12 @@ from zktrace.registry.stores.memory import MemoryStore
 from zktrace.registry.workspace import SETTINGS, Home
 from zktrace.releases import OpenRelease, make_release
 from zktrace.releases.making import next_name
-from zktrace.studies.binomial import greatest, interval
 from zktrace.studies.changes import FORMATS, as_state
 from zktrace.studies.ground import CARRIERS
 from zktrace.studies.leaks import LEAKS, CoalitionMark
 from zktrace.studies.rows import trial_id
 from zktrace.studies.runner import Prerequisite, Progress, Trial
+from zktrace.studies.tally import Tally
 from zktrace.studies.tracing import station
 from zktrace.tracing import Case, trace
 
@@ -205,46 +205,6 @@ class _Count:
             count.take(case, members)
             self.report(self.name, count.keys, self.desk.trial.keys)
         return count.outcome()
-
-
-@dataclass(slots=True, kw_only=True)
-class Tally:
-    """What came of the investigations of one row."""
-
-    level: Fraction
-    keys: int = 0
-    namings: int = 0  # cases that name somebody innocent
-    late: int = 0  # of these, those in which no innocent is named before the second stage
-    caught: int = 0  # cases that name a colluder
-    stages: int = 0  # cases in which a second stage or a later one names somebody
-    aligned: int = 0  # cases that name somebody through an alignment
-
-    def take(self, case: Case, members: Sequence[str]) -> None:
-        """One more."""
-        wrong = [each.stage for each in case.named if each.station not in members]
-        self.keys += 1
-        self.namings += bool(wrong)
-        self.late += bool(wrong) and min(wrong) > 1
-        self.caught += any(each.station in members for each in case.named)
-        self.stages += any(each.stage > 1 for each in case.named)
-        self.aligned += any(each.alignment != IDENTITY for each in case.named)
-
-    def outcome(self) -> dict[str, Any]:
-        """The counts, an interval around the rate, and whether the budget could have given so many."""
-        low, high = interval(self.namings, self.keys)
-        most = greatest(self.keys, self.level)
-        return {
-            "keys": self.keys,
-            "namings": self.namings,
-            "late": self.late,
-            "caught": self.caught,
-            "stages": self.stages,
-            "aligned": self.aligned,
-            "low": low,
-            "high": high,
-            "most": most,
-            "within": self.namings <= most,
-        }
 
 
 def cases(
