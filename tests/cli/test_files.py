@@ -82,4 +82,4 @@ def test_a_partial_preset_says_what_is_missing(here: Path, capsys: pytest.Captur
     assert run(["train", "--preset", "partial.toml", "--out", "run"]) == 2
     said = capsys.readouterr().err
     assert "partial.toml: missing keys 'data', 'episodes'" in said
-    assert "a preset is whole: copy one of smoke" in said
+    assert "a preset is whole (copy one of smoke" in said

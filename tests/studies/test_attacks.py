@@ -21,6 +21,8 @@ from zktrace.studies.federation import FederationTrial
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.runner import run_study
 
+pytestmark = pytest.mark.slow  # a federation, copies on all carriers and a student, made once a process
+
 LENGTHS = {"weight": 256, "feature": 64, "output": 32}
 SAMPLES = 96
 FAMILIES: dict[str, tuple[str, ...]] = {  # none: all of them

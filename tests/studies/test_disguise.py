@@ -109,6 +109,7 @@ LATER = ("headless", "distances", "labels")
 NOT_READ = {"read": False, "named": [], "caught": 0, "framed": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_codes")
 def test_the_papers_profile_and_probes_inside_the_students_data(tmp_path: Path) -> None:
     ground, _ = places(tmp_path / "work", "paper")

@@ -106,6 +106,7 @@ def test_residues_are_those_of_a_plain_projection(trained: dict[Design, GuardRun
     assert set(shared) == set(copy)
 
 
+@pytest.mark.slow
 def test_leaks_of_all_rounds_name_the_leaker(
     trained: dict[Design, GuardRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ def test_leaks_of_all_rounds_name_the_leaker(
     assert guard_tracing_table(rows.read()).count("\n") > 4
 
 
+@pytest.mark.slow
 def test_shared_models_under_fresh_keys_are_silent_and_rounded_ones_keep_the_budget(
     trained: dict[Design, GuardRun], tmp_path: Path
 ) -> None:

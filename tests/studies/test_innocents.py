@@ -94,6 +94,7 @@ def perform(trial: InnocentsTrial, rows: Rows, *, work: Path, progress: Progress
     return found.made
 
 
+@pytest.mark.slow
 def test_a_row_for_every_suspect_path_leak_and_level_made_once(
     shared: Path, noised: Path, desks: Path, tmp_path: Path
 ) -> None:

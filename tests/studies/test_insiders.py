@@ -68,6 +68,7 @@ def bench(ground: Ground, **given: Any) -> _Bench:
     return _Bench(trial=trial, copy=_copy(ground, trial.member))
 
 
+@pytest.mark.slow
 def test_directions_turn_the_weights_row_and_guessed_ones_do_not(work: Path) -> None:
     """Informed, twice the copy's mark: the row reads reversed along the operator's directions alone."""
     ground = place(work, "informed")

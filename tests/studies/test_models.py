@@ -47,6 +47,7 @@ def test_single_is_what_a_network_computes_with() -> None:
     assert (found["w"].dtype, found["n"].dtype) == (np.float32, np.int64)
 
 
+@pytest.mark.slow
 def test_a_network_is_protected_by_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change of a leaked copy names the leaker, and a judge upholds it; strangers name nobody."""
     monkeypatch.setattr(models, "STATIONS", 3)
