@@ -6,7 +6,7 @@ from statistics import mean, median
 from typing import Any, Final
 
 from zktrace.carriers import NAMES
-from zktrace.studies.guard_tables import DATA
+from zktrace.studies.cells import DATASETS
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
@@ -46,7 +46,7 @@ def insiders_table(rows: Iterable[Row]) -> str:
         own = [_own(found, name) for name in carriers]
         lines.append(
             (
-                list(DATA.values())[place],
+                list(DATASETS.values())[place],
                 list(_PROFILES)[profile],
                 list(_KINDS.values())[kind],
                 _KNOWS[knows],
@@ -79,7 +79,7 @@ def _insider(trial: dict[str, Any]) -> tuple[Any, ...]:
     """What rows of one line have in common, in the order of lines."""
     effort = (trial["episodes"] / trial["unit"], trial["factor"], trial.get("push", 0.0))
     return (
-        list(DATA).index(trial["dataset"]),
+        list(DATASETS).index(trial["dataset"]),
         _PROFILES.index(trial["profile"]),
         list(_KINDS).index(trial["kind"]),
         trial["knows"],
