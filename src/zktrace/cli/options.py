@@ -31,6 +31,10 @@ PresetName = Annotated[
 ]
 RunPreset = Annotated[str, typer.Option("--preset", help="The preset of that run, or a TOML file.")]
 ProfileChoice = Annotated[str, typer.Option("--profile", help="informed or paper.")]
+Datasets = Annotated[
+    list[str],
+    typer.Option("--dataset", help="gnss (simulated), cifar10, or the preset's recordings; repeat it."),
+]
 RowsFile = Annotated[Path, typer.Option("--out", help="File of rows (JSON lines) that the study appends to.")]
 WorkFolder = Annotated[Path, typer.Option("--work", help="Folder for models and checkpoints of the runs.")]
 SharedModel = Annotated[Path, typer.Argument(help="The shared model: safetensors, npz or torch zip.")]

@@ -7,6 +7,7 @@ import typer
 
 from zktrace.cli.options import (
     Cifar10,
+    Datasets,
     Json,
     Marks,
     PresetName,
@@ -29,11 +30,6 @@ from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 from zktrace.errors import InputError
 
 app = typer.Typer(help="Experiments: run what has no row yet, and append its row.", no_args_is_help=True)
-
-Datasets = Annotated[
-    list[str],
-    typer.Option("--dataset", help="gnss (simulated), cifar10, or the preset's recordings; repeat it."),
-]
 
 
 @app.command("federation")

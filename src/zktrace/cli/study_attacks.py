@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.options import Cifar10, Json, Marks, PresetName, RowsFile, Seeds, WorkFolder, mark_settings
+from zktrace.cli.options import (
+    Cifar10,
+    Datasets,
+    Json,
+    Marks,
+    PresetName,
+    RowsFile,
+    Seeds,
+    WorkFolder,
+    mark_settings,
+)
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 
 
@@ -20,9 +30,7 @@ def attacks(
     out: RowsFile,
     work: WorkFolder,
     preset: PresetName = "study",
-    dataset: Annotated[
-        list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")
-    ] = ["gnss", "cifar10"],  # noqa: B006
+    dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
     target: Annotated[
         list[str] | None,

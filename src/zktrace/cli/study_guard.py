@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.options import Cifar10, Json, RowsFile, RunPreset, Seeds, WorkFolder, study_spec
+from zktrace.cli.options import Cifar10, Datasets, Json, RowsFile, RunPreset, Seeds, WorkFolder, study_spec
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 
 
@@ -12,9 +12,7 @@ def guard(
     out: RowsFile,
     work: WorkFolder,
     preset: RunPreset = "study",
-    dataset: Annotated[
-        list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")
-    ] = ["gnss", "cifar10"],  # noqa: B006
+    dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42, 137, 271, 314, 1729],  # noqa: B006
     part: Annotated[
         list[str] | None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from zktrace.cli.options import Cifar10, Json, PresetName, RowsFile, Seeds, WorkFolder
+from zktrace.cli.options import Cifar10, Datasets, Json, PresetName, RowsFile, Seeds, WorkFolder
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 
 
@@ -12,9 +12,7 @@ def insiders(
     out: RowsFile,
     work: WorkFolder,
     preset: PresetName = "study",
-    dataset: Annotated[
-        list[str], typer.Option("--dataset", help="gnss (simulated) or cifar10; repeat it.")
-    ] = ["gnss", "cifar10"],  # noqa: B006
+    dataset: Datasets = ["gnss", "cifar10"],  # noqa: B006
     seed: Seeds = [42],  # noqa: B006
     profile: Annotated[list[str], typer.Option("--profile", help="paper or informed; repeat it.")] = [  # noqa: B006
         "paper",
