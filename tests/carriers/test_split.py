@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -72,6 +73,23 @@ def test_a_students_threshold_falls_from_4_13_to_3_85_deviations() -> None:
     )
     assert stats.norm.isf(float(before) / 10) == pytest.approx(4.13, abs=0.005)
     assert stats.norm.isf(float(now) / 10) == pytest.approx(3.85, abs=0.01)
+
+
+def test_a_score_pooled_over_carriers_would_not_pay() -> None:
+    """A student says something in one carrier and nothing in two: their noise costs more than shares do.
+
+    Scores of a certificate are sums, near normal: pooled ones have all of the level, and the noise of three.
+    """
+    level = Fraction(1, 1000) * planned(EVERY, [("channels", "weight")])[0].share
+    parts = {"stage": 1, "score": "soft", "vary": False, "tail": "positive", "rule": "certified"}
+    shared = tail_level(level, carrier="output", together=EVERY, **parts)
+    whole = tail_level(level, carrier="output", together=["output"], **parts)
+    apart, pooled = (stats.norm.isf(float(each) / 10) for each in (shared, whole))
+    assert apart - pooled == pytest.approx(0.03, abs=0.005)  # the most that any pooling gains there
+    rng = np.random.default_rng(5)
+    scores = np.array([0.0, 0.0, 4.5]) + rng.standard_normal((200_000, 3))
+    assert np.mean(scores[:, 2] > apart) == pytest.approx(0.74, abs=0.01)
+    assert np.mean(scores.sum(axis=1) / np.sqrt(3.0) > pooled) == pytest.approx(0.11, abs=0.01)
 
 
 def test_what_has_no_share_has_no_level() -> None:
