@@ -51,8 +51,9 @@ def moved(before: dict[str, Any], after: Any) -> set[str]:
         (foreign.plain_cnn, ("feature", "output"), BOTH, {"5.weight", "5.bias"}),
         (Network(foreign.tiny_vit, train="blocks.1.*"), ("feature",), FEW, {"blocks.1."}),
         (Network(foreign.embedder, features="3"), ("feature", "output"), BOTH, {"0.weight", "0.bias"}),
+        (foreign.reader, ("feature",), FEW, {"body."}),
     ],
-    ids=["a plain CNN", "a ViT", "an MLP on vectors, no head"],
+    ids=["a plain CNN", "a ViT", "an MLP on vectors, no head", "words"],
 )
 def test_a_copy_is_named_by_every_carrier_and_the_judge_agrees(
     tmp_path: Path,
@@ -62,9 +63,9 @@ def test_a_copy_is_named_by_every_carrier_and_the_judge_agrees(
     trained: set[str],
 ) -> None:
     make = network.make if isinstance(network, Network) else network
-    vectors = make is foreign.embedder
-    state = state_of(make()) if vectors else foreign.taught(make)
-    inputs = foreign.vectors(400, seed=1) if vectors else foreign.pool()
+    others = {foreign.embedder: foreign.vectors, foreign.reader: foreign.sentences}
+    state = state_of(make()) if make in others else foreign.taught(make)
+    inputs = others[make](400, seed=1) if make in others else foreign.pool()
     home = workspace(tmp_path)
     home.release(state, carriers=carriers, inputs=inputs, network=network, length=128)
     release = home.opened("r1", network=network)  # as in another process

@@ -64,6 +64,33 @@ def embedder() -> nn.Module:
     return nn.Sequential(nn.Linear(20, 40), nn.Tanh(), nn.Linear(40, 24), nn.Tanh())
 
 
+class Reader(nn.Module):
+    """Reads numbers of words: inputs are handed over in float32, which has every whole number up to 2^24."""
+
+    def __init__(self, words: int = 60, dim: int = 24) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, dim)
+        self.body = nn.Sequential(nn.Linear(dim, 40), nn.Tanh())
+        self.head = nn.Linear(40, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.head(self.body(self.words(x.long()).mean(dim=1)))
+        return found
+
+
+def reader() -> nn.Module:
+    torch.manual_seed(0)
+    return Reader()
+
+
+def sentences(samples: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Twelve words each; every class has words that it uses more."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(samples) % 4
+    own, any_ = 15 * labels[:, None] + rng.integers(0, 15, (samples, 12)), rng.integers(0, 60, (samples, 12))
+    return np.where(rng.random((samples, 12)) < 0.5, own, any_).astype(np.float32), labels
+
+
 def vectors(samples: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     rng = np.random.default_rng(seed)
     labels = np.arange(samples) % 4
