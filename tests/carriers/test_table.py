@@ -35,7 +35,7 @@ def test_alignments_and_carriers_say_the_same() -> None:
         if how != IDENTITY:
             found = {name: {each.name for each in carrier(name).alignments} for name in NAMES}
             assert able == tuple(name for name in NAMES if how in found[name])
-    assert len(ALIGNMENTS) == 6
+    assert len(ALIGNMENTS) == 7
     with pytest.raises(KeyError):
         ALIGNMENTS["rotation"]
 

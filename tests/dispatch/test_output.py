@@ -133,6 +133,7 @@ def test_a_suspect_is_read_as_it_is_and_alignments_wait(made: Home) -> None:
         ("weight", "channels"),
         ("feature", "procrustes"),
         ("feature", "ridge"),
+        ("output", "head"),
     ]
     assert reading.left == ()
     assert OpenRelease.of(made, "r1").read(copy(made), ALL, align=False).further == ()
@@ -219,6 +220,43 @@ def test_a_judge_with_the_shared_model_aligns_the_suspect_again(made: Home) -> N
         judge(data, head=head, policy=policy, suspect=suspect, shared=copy(made))
 
 
+def test_an_embedding_is_given_a_head_and_a_judge_fits_it_again(made: Home) -> None:
+    reading = OpenRelease.of(made, "r1").read(copy(made), ("output",))
+    (head,) = reading.further
+    assert (head.alignment, head.carrier) == ("head", "output")
+    case = trace(
+        made.registry,
+        made.custody,
+        suspect=model_digest(copy(made)),
+        release="r1",
+        readouts=(),
+        further=reading.further,
+        budget=Fraction(1, 10),
+        requests=made.request_of,
+    )
+    assert case.names == ("beta",)
+    assert case.look.alignment == "head"
+    folder = ReleaseFolder(path=made.release_folder("r1"))
+    found = judge(
+        case.evidence.to_bytes(),
+        head=made.registry.head(),
+        policy=Policy(min_length=64, accept_weak_credentials=True, max_budget=Fraction(1, 10)),
+        suspect=copy(made),
+        shared=folder.shared(),
+        probes=[open_model(folder.probes_path("output"))],
+    )
+    again = "aligned by head, 128 values of the suspect read again"
+    assert any(again in fact for fact in found.steps[4].checked)
+
+
+def test_a_classifier_is_taken_at_its_word(made: Home) -> None:
+    """A student with an output a class: no head is looked for."""
+    head = np.random.default_rng(2).standard_normal((6, 64)).astype(np.float32)
+    classifier = ModelState.from_arrays({**copy(made), "fc.weight": head, "fc.bias": head[:, 0]})
+    reading = OpenRelease.of(made, "r1").read(classifier, ("output",))
+    assert reading.further == ()
+
+
 def test_a_judge_with_the_probes_reads_the_network_again(made: Home) -> None:
     """Feature and output readings of the suspect and of the shared model, by the probes on record."""
     suspect, folder = copy(made), ReleaseFolder(path=made.release_folder("r1"))
@@ -293,7 +331,7 @@ def test_a_student_of_another_shape_is_read_where_it_can_be(made: Home) -> None:
     student = ModelState.from_arrays(state_of(narrow(width=4)))
     reading = OpenRelease.of(made, "r1").read(student, ALL)
     assert [each.carrier for each in reading.readouts] == ["output"]
-    assert [each.alignment for each in reading.further] == ["ridge"]
+    assert [each.alignment for each in reading.further] == ["ridge", "head"]
     assert dict(reading.left).keys() == {"weight", "feature"}
     assert len(reading.further[0].read().values) == 64
     with pytest.raises(InputError):
@@ -338,7 +376,8 @@ def test_lost_evidence_is_made_again_by_the_plan_on_record(made: Home, tmp_path:
         requests=made.request_of,
     )
     planned = [(each.alignment, each.carriers) for each in case.investigation.looks]
-    assert planned == [("identity", ("output",)), *[("ridge", ("feature",))] * (how == "student")]
+    aligned = [("ridge", ("feature",)), ("head", ("output",))]
+    assert planned == [("identity", ("output",)), *aligned * (how == "student")]
     command = ["cases", "rebuild", str(case.place), "--workspace", str(made.root)]
     assert run([*command, *given]) == 0
     path = made.root / "cases" / f"case-{case.place}.zkt.json"

@@ -11,9 +11,11 @@ from zktrace.errors import InputError, LimitExceeded, MalformedModel
 from zktrace.models import save_model
 from zktrace.readouts.outputs import OutputReader
 from zktrace.readouts.scores import (
+    PARTS,
     check_scores,
     differences,
     gathered,
+    headed,
     output_frames,
     read_matrix,
     scattered,
@@ -230,6 +232,48 @@ def test_the_digest_is_of_the_numbers_and_their_shape() -> None:
     half = scores.astype(np.float16)
     assert scores_digest(half) == scores_digest(half.astype(np.float64))
     assert check_scores(half).dtype == np.float64
+
+
+def test_a_head_is_found_that_the_suspect_does_not_have() -> None:
+    """Features that any linear map made of scores with a word in them tell the word as the scores do."""
+    rng = np.random.default_rng(9)
+    length, classes = 512, 8
+    reference = rng.standard_normal((length, classes)) @ rng.standard_normal((classes, classes))
+    frames = output_frames(SEED, reference)
+    word = rng.choice([-1.0, 1.0], length)
+    bits = scattered(word, frames.shape[1])
+    scores = reference + 0.3 * np.einsum("ji,jik->jk", bits, frames)
+    scores += 0.3 * rng.standard_normal(scores.shape)
+    features = np.tanh(0.1 * scores @ rng.standard_normal((classes, 24)))
+    own = output_reader(seed=SEED, length=length, classes=classes, reference=reference.reshape(-1))
+
+    def deviations(given: Floats) -> float:
+        found = own.readout(given.reshape(-1), own.reference)
+        return float(word @ found / np.linalg.norm(found))
+
+    whole, found = deviations(scores), deviations(headed(features, reference))
+    assert whole > 10
+    assert found > 0.6 * whole
+    assert (
+        abs(deviations(headed(np.tanh(0.1 * reference @ rng.standard_normal((classes, 24))), reference))) < 4
+    )
+
+
+def test_no_probe_of_a_part_enters_its_own_fit() -> None:
+    """Whatever stands at the probes of one part, the map that gives them scores is the same."""
+    rng = np.random.default_rng(3)
+    features, reference = rng.standard_normal((64, 6)), rng.standard_normal((64, 4))
+    plain = headed(features, reference)
+    for each in range(PARTS):
+        here = np.arange(64) % PARTS == each
+        other = np.where(here[:, None], reference + rng.standard_normal(4), reference)
+        np.testing.assert_allclose(headed(features, other)[here], plain[here], rtol=1e-12)
+
+
+def test_features_that_overflow_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="too large to be given a head"):
+        headed(1e200 * rng.standard_normal((64, 3)), rng.standard_normal((64, 4)))
 
 
 def test_files_of_scores(tmp_path: Path) -> None:

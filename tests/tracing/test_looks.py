@@ -71,6 +71,15 @@ def test_the_split_is_fixed_and_adds_up_to_the_budget() -> None:
                 assert {each.share for each in looks[1:]} == {Fraction(1, 20 * count)}
 
 
+def test_what_may_be_faint_shares_with_the_suspect_as_it_is() -> None:
+    """An embedding is given a head: what a student kept of a mark is faint in either reading."""
+    looks = planned(("weight", "output"), [("channels", "weight"), ("head", "output")])
+    shares = [each.share for each in looks]
+    assert shares == [Fraction(19, 40), Fraction(1, 20), Fraction(19, 40)]
+    assert [each.share for each in planned(("output",), [("head", "output")])] == [Fraction(1, 2)] * 2
+    assert [each.share for each in planned((), [("head", "output")])] == [Fraction(1)]
+
+
 def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
     good = InvestigationRecord(
         suspect=SUSPECT,
@@ -103,7 +112,7 @@ def test_a_plan_that_overspends_or_misses_a_carrier_is_no_record() -> None:
         body = good.as_json() | {"looks": [each.as_json() for each in looks]}
         with pytest.raises(MalformedFile):
             InvestigationRecord.from_json(body)
-    assert set(ALIGNMENTS) == {"identity", "channels", "rotated", "folded", "procrustes", "ridge"}
+    assert set(ALIGNMENTS) == {"identity", "channels", "rotated", "folded", "procrustes", "ridge", "head"}
 
 
 # ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────

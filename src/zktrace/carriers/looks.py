@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from zktrace.carriers.split import AS_IT_IS
-from zktrace.carriers.table import ALIGNMENTS, IDENTITY, MOST, NAMES
+from zktrace.carriers.table import ALIGNMENTS, IDENTITY, MOST, NAMES, carrier
 from zktrace.errors import MalformedFile
 from zktrace.primitives.fields import Declared, choice, fraction, listed
 
@@ -34,15 +34,27 @@ class Look(Declared):
 def planned(carriers: Sequence[str], aligned: Sequence[tuple[str, str]] = ()) -> tuple[Look, ...]:
     """The fixed plan: the suspect as it is on `carriers`, then each (alignment, carrier) by itself.
 
-    Reading it as it is may spend 19/20 of the budget and all alignments, in equal parts, the rest: what a
-    disguise hid and an alignment finds again is far beyond any threshold, what a student kept is not. What
-    is alone may spend all.
+    What may be faint, the suspect as it is among it, may spend 19/20 of the budget, in equal parts, and all
+    other alignments the rest: what a disguise hid and an alignment finds again is far beyond any threshold,
+    what a student kept is not. Where there is only the one or the other, it may spend all.
     """
-    first = AS_IT_IS if aligned else Fraction(1)
-    rest = (1 - first if carriers else Fraction(1)) / max(len(aligned), 1)
-    looks = [Look(alignment=IDENTITY, carriers=tuple(carriers), share=first)] if carriers else []
-    looks += [Look(alignment=name, carriers=(carrier,), share=rest) for name, carrier in aligned]
-    return tuple(looks)
+    ways = [(IDENTITY, tuple(carriers), True)] if carriers else []
+    ways += [(name, (each,), _faint(name, each)) for name, each in aligned]
+    faint = sum(each for *_, each in ways)
+    first = Fraction(1) if faint == len(ways) else AS_IT_IS if faint else Fraction(0)
+    return tuple(
+        Look(
+            alignment=name,
+            carriers=found,
+            share=first / faint if each else (1 - first) / (len(ways) - faint),
+        )
+        for name, found, each in ways
+    )
+
+
+def _faint(alignment: str, name: str) -> bool:
+    """Whether what is found of a carrier in this way may be faint."""
+    return any(how.faint for how in carrier(name).alignments if how.name == alignment)
 
 
 def check_carriers(carriers: tuple[str, ...], what: str) -> None:

@@ -4,7 +4,8 @@ A look has its share of an investigation's budget (`Look.share`, on record befor
 divided over stages, then carriers, then the scores of a carrier, then tails. A union bound allows any split
 that is fixed beforehand; this one puts most where a suspect is faint:
 
-    the suspect as it is    19/20   all alignments together have the rest
+    the suspect as it is    19/20   all alignments together have the rest; one whose finds may be faint has an
+                                    equal part of the 19/20
     the first stage          3/4    stage i after it 1/2^(i + 1): all together at most 1
     faint carriers           9/10   read beside others, in proportion to their parts; the others have the rest
     soft, map                1/2    each, where biases vary; map is asked where soft names nobody new. Under a

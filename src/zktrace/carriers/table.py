@@ -35,6 +35,7 @@ class Alignment:
     images: bool = False  # whether it is fitted on images of the release's proxy pool; else on the model
     unlike: bool = False  # whether it also maps a suspect that cannot be read as it is
     like: bool = True  # whether it is for a suspect that can
+    faint: bool = False  # whether what it finds may be as faint as what is read of a suspect as it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,7 @@ _ENTRIES: Final = (
         length=2048,
         colluders=3,
         parts=8,
+        alignments=(Alignment(name="head", faint=True),),
         network="zktrace.learning.answers:probe_scores",
         probes="queries.safetensors",
         answers=True,

@@ -63,6 +63,22 @@ def probe_scores(arrays: Arrays, asked: Arrays, network: Network | None = None) 
     return mean_view(class_scores(arrays, in_views(asked["probes"]), support, network))
 
 
+def probe_features(arrays: Arrays, asked: Arrays, network: Network | None = None) -> Floats:
+    """Features of the inputs called `probes`, the mean over their views."""
+    inputs = in_views(check_inputs(asked["probes"], "probes"))
+    model = embedding_of(arrays, inputs, network)
+    check_answers(len(inputs), model.features)
+    return mean_view(hear(model, inputs).features.numpy().astype(np.float64))
+
+
+def embeds(arrays: Arrays, asked: Arrays, network: Network | None = None) -> bool:
+    """Whether a model says features of the inputs called `probes`, and no score for each class."""
+    support = Support(images=asked["support"], labels=asked["labels"])
+    one = check_inputs(asked["probes"], "probes")[:1]
+    outputs = hear(embedding_of(arrays, one, network), one).outputs
+    return outputs is None or outputs.shape[1] != support.classes
+
+
 def class_scores(
     arrays: Arrays, inputs: NDArray[np.float32], support: Support, network: Network | None = None
 ) -> Floats:

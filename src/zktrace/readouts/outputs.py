@@ -13,21 +13,25 @@ from numpy.typing import NDArray
 
 from zktrace.derivation.streams import Stream
 from zktrace.errors import InputError
+from zktrace.primitives.loading import loaded
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.network import Network
 from zktrace.readouts.reader import NetworkReader, Survey, check_inputs, numbered, spoken
 from zktrace.readouts.samples import Pool
 from zktrace.readouts.scales import Arrays
-from zktrace.readouts.scores import check_scores, score_readout
+from zktrace.readouts.scores import check_scores, headed, score_readout
 
 SUPPORT: Final = 10  # images a class that turn features into scores
 FIELDS: Final = frozenset({"labels", "probes", "support"})
+_EMBEDS: Final = "zktrace.learning.answers:embeds"
+_FEATURES: Final = "zktrace.learning.answers:probe_features"
 
 
 class OutputReader(NetworkReader):
     """Reads values from a matrix of scores, one row a probe; the terms' dimension is its classes."""
 
     readout_tolerance: ClassVar[float] = 1e-3  # whitening moves scores more: 3e-5 was measured
+    aligned_tolerance: ClassVar[float] = 1e-3
 
     @classmethod
     def survey(
@@ -53,6 +57,19 @@ class OutputReader(NetworkReader):
         """The scores of one model, row after row. Of the shared model, they are the reference."""
         self._check_probes()
         return self.answered(spoken(self.terms.carrier, arrays, self.probes, self.terms.network))
+
+    def disguised(self, suspect: Arrays, how: str) -> bool:
+        """A classifier is taken at its word: only an embedding is given a head."""
+        self._check_probes()
+        embeds: bool = loaded(_EMBEDS)(suspect, self.probes, self.terms.network)
+        return embeds
+
+    def aligned(self, suspect: Arrays, how: str, *, shared: Arrays, pool: Pool | None) -> Floats:
+        """The scores of an embedding by the head that comes closest to the shared model's answers."""
+        self._check_probes()
+        wanted = self.project(shared) if self.reference is None else self.reference
+        features: Floats = loaded(_FEATURES)(suspect, self.probes, self.terms.network)
+        return headed(features, wanted.reshape(self.terms.length, -1)).reshape(-1)
 
     def answered(self, scores: NDArray[Any]) -> Floats:
         """The same of a suspect that was only asked."""

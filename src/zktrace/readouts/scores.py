@@ -37,6 +37,8 @@ _FULL: Final = 256  # classes up to which scores of one may be fitted by those o
 _PULL: Final = 0.1  # of the fit towards one slope, in mean variances of a class
 _SHARED: Final = 0.3  # of the mean variance, added to each: errors are not known that well
 _ROUNDING: Final = 0.01  # deviations of the reference: errors below it are taken for as large
+PARTS: Final = 8  # of probes, that a head is fitted without
+_HEAD: Final = 0.3  # pull of that fit, in mean variances of a feature
 _PART: Final = 256  # probes whose directions are made at a time
 _DOMAIN: Final = b"zkt-scores-v1"
 _FILE: Final = Limits(max_file_bytes=1 << 28, max_total_bytes=1 << 28, max_tensors=1, max_dims=2)
@@ -160,6 +162,25 @@ def _whitened(rows: Floats) -> Floats:
     floor = _SHARED * float(np.trace(covariance)) / len(covariance) + _ROUNDING**2
     values, vectors = np.linalg.eigh(covariance)
     found: Floats = rows @ (vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T
+    return found
+
+
+def headed(features: Floats, reference: Floats) -> Floats:
+    """Scores of a suspect that has none, by the linear map from its features to the reference's scores.
+
+    Probes are cut into PARTS by their numbers; the map of each part is fitted on all others, so no probe's
+    own reference, nor what the suspect says beyond it, enters its scores.
+    """
+    found: Floats = np.empty_like(reference)
+    part = np.arange(len(reference)) % PARTS
+    for each in range(PARTS):
+        others, here = part != each, part == each
+        origin, target = features[others].mean(axis=0), reference[others].mean(axis=0)
+        with np.errstate(all="ignore"):  # what overflows is refused below
+            matrix = ridge(features[others] - origin, reference[others] - target, pull=_HEAD)
+            found[here] = (features[here] - origin) @ matrix + target
+    if not np.isfinite(found).all():
+        raise InputError("the suspect's features are too large to be given a head")
     return found
 
 

@@ -6,7 +6,8 @@ are asked for, and a reader for each carrier. Whoever reads a suspect is handed 
     weight    channels     permuted and rescaled channels are put back against the shared model
     feature   procrustes   the rotation that brings its features of anchor images to the shared model's
               ridge        the linear map that does, also from another number of features
-    output                 nothing: scores have no coordinates that could be turned
+    output    head         a student without a classifier is given one: the linear map from its features to
+                           the shared model's scores
 
 Anchors are images of the release's proxy pool that are no probes. No row and no key enters any of it.
 """
