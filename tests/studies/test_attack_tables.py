@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zktrace.studies.attack_tables import PAPER_CARRIERS, PAPER_SURVIVAL, attacks_table, survival_table
+from zktrace.studies.attack_tables import PAPER_ATTACKS, PAPER_CARRIERS, attacks_carriers_table, attacks_table
 from zktrace.studies.rows import Row
 from zktrace.studies.tables import TABLES
 
@@ -48,7 +48,7 @@ def cells(table: str) -> list[list[str]]:
     return [[each.strip() for each in line.strip("| ").split(" | ")] for line in table.splitlines()]
 
 
-def test_survival_has_the_papers_values_beside_ours() -> None:
+def test_attacks_have_the_papers_values_beside_ours() -> None:
     rows = [
         row("identity", "distill", shared(0.1, 0.5, flipped=160, certain=0), epochs=5),
         row("identity", "noise", shared(0.9, 0.8, flipped=32, certain=160), sigma=2.0),
@@ -57,7 +57,7 @@ def test_survival_has_the_papers_values_beside_ours() -> None:
         row("identity", "none", shared(1.0, 0.97)),
         row("informed", "none", traced(caught=True, sigma=9.0)),
     ]
-    head, _, *lines = cells(survival_table(rows))
+    head, _, *lines = cells(attacks_table(rows))
     found = {line[1]: dict(zip(head, line, strict=True)) for line in lines}
     assert list(found) == [
         "nothing",
@@ -77,7 +77,7 @@ def test_survival_has_the_papers_values_beside_ours() -> None:
     assert found["feature matching, epochs 5"]["attribution (paper)"] == "0.10 (-)"
 
 
-def test_attacks_are_counted_by_carrier_and_profile() -> None:
+def test_copies_under_attack_are_counted_by_carrier_and_profile() -> None:
     rows = [
         row("informed", "distill", traced(caught=False, sigma=0.4), epochs=80),
         row("paper", "distill", traced(caught=False, sigma=0.2), epochs=80),
@@ -85,7 +85,7 @@ def test_attacks_are_counted_by_carrier_and_profile() -> None:
         row("informed", "pgd", traced(caught=True, sigma=8.0), norm="l2", epsilon=0.1, seed=2),
         row("informed", "pgd", traced(caught=True, sigma=8.0, framed=1), norm="linf", epsilon=0.1),
     ]
-    head, _, *lines = cells(attacks_table(rows))
+    head, _, *lines = cells(attacks_carriers_table(rows))
     assert head[3:6] == ["weight", "all", "paper's profile"]
     found = {line[1]: dict(zip(head, line, strict=True)) for line in lines}
     assert found["PGD, norm l2, epsilon 0.1"]["weight"] == "2/2 (8.0)"
@@ -98,15 +98,15 @@ def test_attacks_are_counted_by_carrier_and_profile() -> None:
     assert student["the paper's own"] == "weight 0/10, feature 10/10"
 
 
-@pytest.mark.parametrize("kind", ["survival", "attacks"])
+@pytest.mark.parametrize("kind", ["attacks", "attacks-carriers"])
 def test_tables_are_known_and_pass_over_rows_of_other_studies(kind: str) -> None:
     assert TABLES[kind]([Row(trial={"study": "federation"}, outcome={}, origin={})]).count("\n") == 1
 
 
 def test_every_cell_of_the_paper_has_its_source() -> None:
-    every = [*PAPER_SURVIVAL["gnss"], *PAPER_SURVIVAL["cifar10"], *PAPER_CARRIERS]
+    every = [*PAPER_ATTACKS["gnss"], *PAPER_ATTACKS["cifar10"], *PAPER_CARRIERS]
     assert {each.source for each in every} == {"tab:attacks", "tab:kd"}
-    assert [each.family for each in PAPER_SURVIVAL["gnss"]] == [
-        each.family for each in PAPER_SURVIVAL["cifar10"]
+    assert [each.family for each in PAPER_ATTACKS["gnss"]] == [
+        each.family for each in PAPER_ATTACKS["cifar10"]
     ]
-    assert all(len(each.values) == 3 for each in (*PAPER_SURVIVAL["gnss"], *PAPER_SURVIVAL["cifar10"]))
+    assert all(len(each.values) == 3 for each in (*PAPER_ATTACKS["gnss"], *PAPER_ATTACKS["cifar10"]))

@@ -14,7 +14,7 @@ from zktrace.learning.presets import load_preset
 from zktrace.marking.settings import CopySettings
 from zktrace.readouts.reader import Reader
 from zktrace.readouts.scales import Arrays
-from zktrace.studies.attack_tables import attacks_table, survival_table
+from zktrace.studies.attack_tables import attacks_carriers_table, attacks_table
 from zktrace.studies.attack_targets import TARGETS, AttackTarget, targets
 from zktrace.studies.attacks import AttackBatch, AttackTrial
 from zktrace.studies.federation import FederationTrial
@@ -134,8 +134,8 @@ def test_copies(made: Made) -> None:
 
 def test_tables_are_drawn(made: Made) -> None:
     rows = made[0].read()
-    assert survival_table(rows).count("\n") == 14 + 1
-    assert attacks_table(rows).count("\n") == 6 + 1
+    assert attacks_table(rows).count("\n") == 14 + 1
+    assert attacks_carriers_table(rows).count("\n") == 6 + 1
 
 
 def test_what_is_drawn_depends_on_seed_and_point_alone(made: Made) -> None:

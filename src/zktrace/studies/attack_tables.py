@@ -33,7 +33,7 @@ def _attacked(family: str, *values: str, **parameters: Any) -> PaperCell:  # noq
     return PaperCell(source="tab:attacks", family=family, parameters=parameters, values=values)
 
 
-PAPER_SURVIVAL: Final[Mapping[str, tuple[PaperCell, ...]]] = {
+PAPER_ATTACKS: Final[Mapping[str, tuple[PaperCell, ...]]] = {
     "gnss": (
         _attacked("none", ".98", ".96", "93.4"),
         _attacked("structured", ".98", ".95", "31.2", share=0.5),
@@ -81,11 +81,11 @@ _FAMILIES: Final = {
 _Group = dict[tuple[str, str], list[Row]]  # rows by dataset and attack
 
 
-def survival_table(rows: Iterable[Row]) -> str:
+def attacks_table(rows: Iterable[Row]) -> str:
     """By dataset and attack: what is left of everybody's codeword in the shared model."""
     lines = []
     for (dataset, title), some in _grouped(rows, "identity").items():
-        paper = _values(PAPER_SURVIVAL.get(dataset, ()), some[0]) or ("-",) * 3
+        paper = _values(PAPER_ATTACKS.get(dataset, ()), some[0]) or ("-",) * 3
         marks = {key: mean(row.outcome["marks"][key] for row in some) for key in some[0].outcome["marks"]}
         bits = sum(row.outcome["flips"]["bits"] for row in some)
         sure, lost = (sum(row.outcome["flips"][key] for row in some) for key in ("certain", "flipped"))
@@ -121,7 +121,7 @@ def survival_table(rows: Iterable[Row]) -> str:
     return markdown(head, lines)
 
 
-def attacks_table(rows: Iterable[Row]) -> str:
+def attacks_carriers_table(rows: Iterable[Row]) -> str:
     """By dataset and attack: runs in which the owner of a copy, and nobody else, was named, by carrier."""
     rows = list(rows)
     informed, paper = _grouped(rows, "informed"), _grouped(rows, "paper")

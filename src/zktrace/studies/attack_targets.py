@@ -125,7 +125,7 @@ class SharedTarget(AttackTarget):
         )
 
     def remains(self, suspect: State, *, trained: bool) -> dict[str, Any]:
-        """`tab:survival` of the attacked model, and what `lem:flip` and `thm:attr` promised of it."""
+        """`tab:attacks` of the attacked model, and what `lem:flip` and `thm:attr` promised of it."""
         marks = read_marks(self.ground.spec, self._initial, suspect)
         if marks is None:
             raise InputError("identity marks are read of a federation of two stations or more")

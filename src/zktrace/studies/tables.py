@@ -7,7 +7,7 @@ from statistics import mean, median
 from typing import Any
 
 from zktrace.errors import InputError, Refused
-from zktrace.studies.attack_tables import attacks_table, survival_table
+from zktrace.studies.attack_tables import attacks_carriers_table, attacks_table
 from zktrace.studies.cells import DATASETS, column_names, framed, named
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
 from zktrace.studies.insider_tables import insiders_table, steering_table
@@ -289,7 +289,7 @@ _STUDY_OF = {
     "guard-utility": "guard",
     "guard-tracing": "guard",
     "guard-residues": "guard",
-    "survival": "attacks",
+    "attacks-carriers": "attacks",
 }
 TABLES = {
     "federation": federation_table,
@@ -305,8 +305,8 @@ TABLES = {
     "guard-utility": guard_utility_table,
     "guard-tracing": guard_tracing_table,
     "guard-residues": guard_residues_table,
-    "survival": survival_table,
     "attacks": attacks_table,
+    "attacks-carriers": attacks_carriers_table,
     "insiders": insiders_table,
     "steering": steering_table,
 }
