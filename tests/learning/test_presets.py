@@ -246,3 +246,15 @@ def test_a_preset_names_recordings(tmp_path: Path) -> None:
     mine.write_text('base = "study"\n[data]\nfull_scale = 0\n')
     with pytest.raises(InputError, match=r"data\.full_scale = 0\.0 must be a positive number"):
         load_preset(mine)
+
+
+def test_a_receiver_shift_is_told_only_where_there_is_one() -> None:
+    """So that runs of presets that never heard of it keep their names."""
+    study = load_preset("study")
+    shifted = parse_preset('base = "study"\n[data]\nreceiver_shift = true\n', source="x.toml")
+    assert "receiver_shift" not in study.as_dict()["data"]
+    assert shifted.as_dict()["data"] == study.as_dict()["data"] | {"receiver_shift": True}
+    with pytest.raises(
+        InputError, match=r"x\.toml: data\.receiver_shift is of simulated GNSS, not of cifar10"
+    ):
+        parse_preset('base = "study"\n[data]\ndataset = "cifar10"\nreceiver_shift = true\n', source="x.toml")

@@ -35,13 +35,14 @@ def _require_one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """Which samples there are: `samples` to `domain_shift` of simulated GNSS, what follows of recordings."""
+    """Which samples there are: `samples` to `receiver_shift` of simulated GNSS, what follows of recordings."""
 
     dataset: str
     samples: int
     imbalance: float  # largest class over smallest
     setting: str  # of the multipath: A or B
     domain_shift: bool  # a front end of its own for each station
+    receiver_shift: bool = False  # a stress test: +3 dB of gain, and noise at 5 to 20 dB, another a station
     folder: str = ""  # of the recordings; in a file, from where the file is
     full_scale: float = 1.0  # of the recordings' components
 
@@ -49,18 +50,21 @@ class DataConfig:
         _require_one_of("dataset", self.dataset, DATASETS)
         if self.dataset == "recordings" and not self.folder:
             raise InputError("folder is missing: where the recordings are")
+        if self.receiver_shift and self.dataset != "gnss":
+            raise InputError(f"receiver_shift is of simulated GNSS, not of {self.dataset}")
         require("full_scale", self.full_scale, 0 < self.full_scale < math.inf, "a positive number")
         _require_one_of("setting", self.setting, ("A", "B"))
         require("samples", self.samples, self.samples >= 1, "at least 1")
         require("imbalance", self.imbalance, 1 <= self.imbalance < math.inf, "at least 1")
 
     def as_dict(self) -> dict[str, Any]:
-        """The section of the file; what only recordings have is left out where there are none."""
-        left_out = () if self.dataset == "recordings" else _OPTIONAL
-        return {key: value for key, value in dataclasses.asdict(self).items() if key not in left_out}
+        """The section of the file, without what is left at a default that most files do not write."""
+        left_out = {"receiver_shift": not self.receiver_shift}
+        left_out |= dict.fromkeys(("folder", "full_scale"), self.dataset != "recordings")
+        return {key: value for key, value in dataclasses.asdict(self).items() if not left_out.get(key)}
 
 
-_OPTIONAL = ("folder", "full_scale")
+_OPTIONAL = ("receiver_shift", "folder", "full_scale")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,16 @@ def test_simulated_samples_are_those_of_the_benchmark() -> None:
     assert alike(plan, by)
 
 
+def test_a_receiver_shift_arrives_at_the_simulator() -> None:
+    shifted = source_of(replace(SMALL, receiver_shift=True), seed=3, stations=4, alpha=5.0).load()[0]
+    plain = source_of(SMALL, seed=3, stations=4, alpha=5.0).load()[0]
+    config = config_named("B", domain_shift=True, receiver_shift=True)
+    wanted, _ = load_gnss(GnssSpec(total=60, seed=3, imbalance=1.5, stations=4, alpha=5.0, config=config))
+    assert np.array_equal(shifted.images, wanted.images)
+    assert not np.array_equal(shifted.images, plain.images)
+    assert np.array_equal(shifted.labels, plain.labels)
+
+
 def test_a_source_is_loaded_once_and_an_equal_one_with_it() -> None:
     source, again = (source_of(SMALL, seed=3, stations=4, alpha=5.0) for _ in range(2))
     assert source == again

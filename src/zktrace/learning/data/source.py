@@ -74,6 +74,7 @@ class GnssSource(DataSource):
     imbalance: float  # largest class over smallest
     setting: str  # of the multipath: A or B
     domain_shift: bool  # a front end of its own for each station
+    receiver_shift: bool = False  # gain, and noise of its own for each station: a stress test
     cache: Path | None = None  # None: in memory
 
     def made(self) -> tuple[Dataset, SplitPlan]:
@@ -84,7 +85,9 @@ class GnssSource(DataSource):
             imbalance=self.imbalance,
             stations=self.stations,
             alpha=self.alpha,
-            config=config_named(self.setting, domain_shift=self.domain_shift),
+            config=config_named(
+                self.setting, domain_shift=self.domain_shift, receiver_shift=self.receiver_shift
+            ),
         )
         return load_gnss(spec, cache=self.cache)
 
@@ -155,5 +158,6 @@ def source_of(
         imbalance=data.imbalance,
         setting=data.setting,
         domain_shift=data.domain_shift,
+        receiver_shift=data.receiver_shift,
         cache=cache,
     )
