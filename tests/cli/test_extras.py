@@ -90,6 +90,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "study insiders": ("--out OUT --work w2 --dry-run", "learn"),
     "study models": ("--out OUT --work w2", "learn"),
     "study steering": ("--out OUT --trials 1 --dry-run", "learn"),
+    "study stressors": ("--out OUT --work w2 --dry-run", "learn"),
     "study strengths": ("--out OUT --work w2", "learn"),
     "study table": ("rows.jsonl --kind federation", None),
     "study tracing": ("--out OUT --work w2 --model model.safetensors --dataset gnss", "learn"),

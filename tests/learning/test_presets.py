@@ -254,7 +254,5 @@ def test_a_receiver_shift_is_told_only_where_there_is_one() -> None:
     shifted = parse_preset('base = "study"\n[data]\nreceiver_shift = true\n', source="x.toml")
     assert "receiver_shift" not in study.as_dict()["data"]
     assert shifted.as_dict()["data"] == study.as_dict()["data"] | {"receiver_shift": True}
-    with pytest.raises(
-        InputError, match=r"x\.toml: data\.receiver_shift is of simulated GNSS, not of cifar10"
-    ):
+    with pytest.raises(InputError, match=r"data\.receiver_shift is of simulated GNSS, not of cifar10"):
         parse_preset('base = "study"\n[data]\ndataset = "cifar10"\nreceiver_shift = true\n', source="x.toml")

@@ -26,6 +26,7 @@ from zktrace.cli.study_attacks import attacks
 from zktrace.cli.study_guard import guard
 from zktrace.cli.study_insiders import insiders, steering
 from zktrace.cli.study_models import coalitions, models, strengths
+from zktrace.cli.study_stressors import stressors
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 from zktrace.errors import InputError
 
@@ -232,6 +233,7 @@ app.command("guard")(guard)
 app.command("attacks")(attacks)
 app.command("insiders")(insiders)
 app.command("steering")(steering)
+app.command("stressors")(stressors)
 
 
 @app.command("table")

@@ -35,7 +35,7 @@ def _require_one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """Which samples there are: `samples` to `receiver_shift` of simulated GNSS, what follows of recordings."""
+    """Which samples there are: `samples` to `receiver_shift` of simulated GNSS, the rest of recordings."""
 
     dataset: str
     samples: int

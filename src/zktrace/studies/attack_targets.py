@@ -9,7 +9,6 @@ Beside what happened stands `lem:flip`: the bits that no change of this size can
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +18,6 @@ import numpy as np
 from zktrace.attacks.flips import KnownBits
 from zktrace.carriers import PROFILES
 from zktrace.certificates.identity import radius_check
-from zktrace.certificates.presence import largest_radius
 from zktrace.certificates.stability import moved_flips
 from zktrace.errors import InputError
 from zktrace.federation.run import read_marks
@@ -39,6 +37,7 @@ from zktrace.studies.changes import as_state
 from zktrace.studies.columns import columns
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import Ground, grounds
+from zktrace.studies.identity import presence
 from zktrace.studies.stability import stability
 from zktrace.studies.tracing import BUDGET
 
@@ -132,12 +131,10 @@ class SharedTarget(AttackTarget):
         before, after = self._book.read(self.model), self._book.read(suspect)
         change = self._book.component(suspect) - self._book.component(self.model)
         flips = Flips.of(before.reshape(-1), after.reshape(-1), change)
-        bits = self._book.bits
         check = radius_check((after > 0).astype(np.uint8), self._words)
-        radius = largest_radius(bits, Fraction(1, 1 << bits)) or 0
         return {
             "marks": asdict(marks),
-            "presence": float(np.mean([each <= radius for each in check.distances])),
+            "presence": presence(check, self._book.bits),
             "promised": self._promised(flips, (before > 0).astype(np.uint8)),
             "stations": len(self._words),
             "flips": flips.facts(),

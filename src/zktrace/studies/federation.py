@@ -14,6 +14,7 @@ from zktrace.federation.spec import RunSpec, preset_facts
 from zktrace.federation.workers import worker_engine
 from zktrace.learning.presets import Preset
 from zktrace.learning.training import EpochReport
+from zktrace.studies.identity import measured
 from zktrace.studies.rows import trial_id
 from zktrace.studies.runner import Prerequisite, Progress, Trial
 
@@ -27,16 +28,30 @@ class FederationTrial:
 
     preset: Preset
     seed: int
+    variant: str = ""  # the name of what was made harder (`variants`); none: the preset as it is
 
     def facts(self) -> dict[str, Any]:
         """What the row says of it."""
-        return {"study": "federation", "seed": self.seed, "preset": preset_facts(self.preset)}
+        what = {"study": "stressors", "variant": self.variant} if self.variant else {"study": "federation"}
+        return what | {"seed": self.seed, "preset": preset_facts(self.preset)}
 
     @property
     def folder(self) -> str:
         """A name for the run's folder."""
-        marks = "marked" if self.preset.marks.lambda_wm else "control"
-        return f"{self.preset.data.dataset}-{self.seed}-{marks}-{trial_id(self.facts())[:8]}"
+        kind = self.variant or ("marked" if self.preset.marks.lambda_wm else "control")
+        return f"{self.preset.data.dataset}-{self.seed}-{kind}-{trial_id(self.facts())[:8]}"
+
+    @property
+    def start(self) -> str:
+        """What pre-training depends on: runs with the same start share it.
+
+        Who holds a sample shows in it where stations have receivers of their own.
+        """
+        facts, data = preset_facts(self.preset), self.preset.data
+        seen = {name: facts[name] for name in ("data", "model", "pretraining")} | {"seed": self.seed}
+        if data.dataset == "gnss" and (data.domain_shift or data.receiver_shift):
+            seen |= {name: facts["federation"][name] for name in ("clients", "alpha")}
+        return trial_id(seen)
 
     def spec(self, *, cifar10: Path | None, cache: Path | None) -> RunSpec:
         """The run."""
@@ -63,19 +78,24 @@ def trials(preset: Preset, datasets: list[str], seeds: list[int]) -> Iterator[Fe
 
 @dataclass(frozen=True, kw_only=True)
 class FederationBatch:
-    """Runs that begin with the same pre-training: with marks, then without."""
+    """Runs of one study, dataset and seed; those that begin with the same pre-training share it."""
 
     runs: tuple[FederationTrial, ...]
+    beside: tuple[FederationTrial, ...] = ()  # of another study, which may have left a pre-training
     work: Path
     cifar10: Path | None = None
     cache: Path | None = None
-    study: ClassVar[str] = "federation"
     needs: ClassVar[tuple[Prerequisite, ...]] = ()
 
     @property
     def name(self) -> str:
         """By the first run."""
         return self.runs[0].folder
+
+    @property
+    def study(self) -> str:
+        """As its rows call it."""
+        return str(self.runs[0].facts()["study"])
 
     @property
     def size(self) -> int:
@@ -93,9 +113,12 @@ class FederationBatch:
             yield Trial(facts=each.facts(), outcome=partial(self._run, each, report))
 
     def _run(self, trial: FederationTrial, report: Progress) -> dict[str, Any]:
-        share_pretraining(self.work / trial.folder, [self.work / each.folder for each in self.runs])
+        alike = [each for each in (*self.runs, *self.beside) if each.start == trial.start]
+        folder = self.work / trial.folder
+        share_pretraining(folder, [self.work / each.folder for each in alike])
         spec = trial.spec(cifar10=self.cifar10, cache=self.cache)
-        return trained(spec, self.work / trial.folder, report)
+        result = trained(spec, folder, report)
+        return result | measured(spec, folder, never_trained=result["never_trained"])
 
 
 def batches(
