@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from zktrace.errors import InputError
-from zktrace.studies.equivalence import equivalence
+from zktrace.studies.equivalence import difference, equivalence
 
 
 def test_it_is_the_larger_of_two_one_sided_tests() -> None:
@@ -30,6 +30,14 @@ def test_a_mean_at_the_margin_is_called_equivalent_in_one_of_twenty() -> None:
 def test_without_any_spread_the_margin_decides() -> None:
     assert equivalence([0.2, 0.2], 0.5).chance == 0.0
     assert equivalence([0.7, 0.7], 0.5).chance == 1.0
+
+
+def test_a_difference_is_the_two_sided_test() -> None:
+    drawn = np.random.default_rng(3).normal(-0.2, 0.3, 6)
+    assert math.isclose(difference(list(drawn)), ttest_1samp(drawn, 0.0).pvalue, rel_tol=1e-9)
+    assert difference([0.1, -0.1]) == 1.0
+    with pytest.raises(InputError, match="two differences or more"):
+        difference([0.1])
 
 
 @pytest.mark.parametrize(("given", "margin"), [([0.1], 0.5), ([0.1, 0.2], 0.0)])

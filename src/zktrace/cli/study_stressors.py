@@ -29,11 +29,11 @@ def stressors(
     """Train federations under stress: other aggregation, receivers, label skew, absence, many stations."""
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.studies.variants import VARIANTS, batches
+    from zktrace.studies.variants import batches
 
     wanted = batches(
         load_preset(preset),
-        variant or list(VARIANTS),
+        variant or [],
         dataset,
         seed,
         work=work,

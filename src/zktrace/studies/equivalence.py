@@ -1,4 +1,4 @@
-"""Are two ways of doing something as good as each other? Paired differences against a margin."""
+"""Are two ways of doing something as good as each other, or do they differ? Paired differences decide."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,6 +38,14 @@ def equivalence(differences: Sequence[float], margin: float) -> Equivalence:
     reach = _quantile(LEVEL / 2, count - 1) * error
     chance = max(_beyond(margin - centre, error, count), _beyond(margin + centre, error, count))
     return Equivalence(mean=centre, low=centre - reach, high=centre + reach, margin=margin, chance=chance)
+
+
+def difference(differences: Sequence[float]) -> float:
+    """p of the two-sided t test that their mean is 0: small where the two ways differ. Of two or more."""
+    count = len(differences)
+    if count < 2:
+        raise InputError("a difference is tested on two differences or more")
+    return min(1.0, 2 * _beyond(abs(mean(differences)), stdev(differences) / sqrt(count), count))
 
 
 def _beyond(distance: float, error: float, count: int) -> float:

@@ -10,6 +10,14 @@ from zktrace.errors import InputError, Refused
 from zktrace.studies.attack_tables import attacks_carriers_table, attacks_table
 from zktrace.studies.cells import DATASETS, column_names, framed, named
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
+from zktrace.studies.identity_tables import (
+    attribution_table,
+    featurespace_table,
+    noniid_table,
+    stressors_table,
+    survival_table,
+    utility_table,
+)
 from zktrace.studies.insider_tables import insiders_table, steering_table
 from zktrace.studies.markdown import markdown
 from zktrace.studies.model_tables import (
@@ -276,7 +284,7 @@ def rows_of(file: Rows, kind: str) -> list[Row]:
     found = sorted({str(row.trial.get("study")) for row in rows})
     if not file.path.exists():
         raise Refused(f"{file.path}: no such file")
-    if study not in found:
+    if study not in found and _BESIDE.get(kind) not in found:
         held = f"rows of {', '.join(found)}" if found else "no rows"
         raise InputError(f"{file.path}: holds {held}, and this table is drawn from rows of {study}")
     return rows
@@ -290,7 +298,13 @@ _STUDY_OF = {
     "guard-tracing": "guard",
     "guard-residues": "guard",
     "attacks-carriers": "attacks",
+    "attribution": "federation",
+    "survival": "federation",
+    "noniid": "stressors",
+    "featurespace": "federation",
+    "utility": "federation",
 }
+_BESIDE = {"survival": "stressors", "noniid": "federation", "stressors": "federation"}  # rows that serve too
 TABLES = {
     "federation": federation_table,
     "tracing": tracing_table,
@@ -307,6 +321,12 @@ TABLES = {
     "guard-residues": guard_residues_table,
     "attacks": attacks_table,
     "attacks-carriers": attacks_carriers_table,
+    "attribution": attribution_table,
+    "survival": survival_table,
+    "noniid": noniid_table,
+    "featurespace": featurespace_table,
+    "utility": utility_table,
+    "stressors": stressors_table,
     "insiders": insiders_table,
     "steering": steering_table,
 }

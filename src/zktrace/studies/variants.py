@@ -1,4 +1,4 @@
-"""Named variants of a preset: the same federation under stress (`tab:survival`, `tab:noniid`, `sub:stressors`).
+"""Named variants of a preset: the same federation under stress (`tab:survival`, `tab:noniid`, stressors).
 
     median             coordinate-wise median instead of the average
     shift              receiver shift: +3 dB of gain, noise at 5 to 20 dB, another for each station
@@ -98,7 +98,7 @@ def batches(
     cifar10: Path | None = None,
     cache: Path | None = None,
 ) -> list[FederationBatch]:
-    """One for every dataset and seed, with the variants that it has; all are trained with marks."""
+    """One for every dataset and seed, with the named variants that it has, or all; all write marks."""
     for each in map(_variant, names):
         if not any(map(each.fits, datasets)):
             raise InputError(f"variant {each.name} is of simulated GNSS: it needs --dataset gnss")
@@ -112,7 +112,7 @@ def batches(
         )
         for seed in seeds
         for dataset in datasets
-        if (runs := stressed(preset, names, dataset, seed))
+        if (runs := stressed(preset, names or list(VARIANTS), dataset, seed))
     ]
 
 
