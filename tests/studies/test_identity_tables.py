@@ -166,6 +166,7 @@ def test_skew_and_absence_have_both_denominators() -> None:
     assert absent["accuracy, % (paper)"] == "80.0 (90.7 ± 2.2)"
     assert found["CIFAR-10", "alpha = 0.2, q = 1"]["attribution, % (paper)"] == "100.0"
     words = said("noniid", rows)
+    assert "trained at all it is 100 % in every setting" in said("noniid", [row()])
     assert "with alpha = 0.1 on simulated GNSS 15.0 % (paper 16.0 %), where 0.5 stations trained" in words
     assert "Of the stations that trained at all it is at least 90.0 % in every setting" in words
     assert "90.0 % on simulated GNSS (paper 98.0 %) with q = 0.3" in words
@@ -192,6 +193,7 @@ def test_features_are_compared_in_pairs() -> None:
     words = said("featurespace", rows)
     assert "the silhouette by -0.100 (significant, p = 0.0033; paper -0.049)" in words
     assert "scales spread 4.0 times as wide as before (paper 6.7 to 7.1), 1.0 times without marks" in words
+    assert words.endswith("can move features less; 3 seeds (few: the paper has 10).")
     assert drawn("featurespace", [row(), row(marked=False)]) == []  # older rows
     assert said("featurespace", [row(), row(marked=False)]) == identity_words.NOTHING
 

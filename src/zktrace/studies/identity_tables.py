@@ -1,7 +1,7 @@
 """Tables of identity marks, drawn from rows of `study federation` and `study stressors`, beside the paper's.
 
-Every cell is a mean and a standard deviation over seeds, the paper's values in brackets. `identity_words` says
-what the tables come to.
+A cell is a mean and a standard deviation over seeds, with the paper's values in brackets; `identity_words`
+says what tables come to.
 """
 
 from collections import defaultdict

@@ -128,7 +128,9 @@ def noniid_words(rows: Iterable[Row]) -> str:
                 f"{_paper(printed, 1, ' %')} with q = {share:g}"
             )
         trained += [fmean(each) for each in (values(some, of_trained) for some in own.values()) if each]
-    least = f"at least {min(trained):.1f} %" if trained else "not measured"
+    least = "not measured"
+    if trained:
+        least = "100 %" if min(trained) == 100 else f"at least {min(trained):.1f} %"  # noqa: PLR2004
     parts = [f"Attribution over the whole roster is {'; '.join(skewed)}."] if skewed else []
     parts.append(f"Of the stations that trained at all it is {least} in every setting (paper 100 %).")
     parts += [f"With stations absent it is {_list(absent)}."] if absent else []
@@ -138,7 +140,7 @@ def noniid_words(rows: Iterable[Row]) -> str:
 
 def featurespace_words(rows: Iterable[Row]) -> str:
     """Of `featurespace_table`."""
-    sentences = []
+    sentences, smaller = [], []
     found = pairs(rows)
     for dataset, both in found.items():
         changes = {name: measured_pairs(both, value) for name, (_, value, _) in FEATURE_METRICS.items()}
@@ -149,12 +151,15 @@ def featurespace_words(rows: Iterable[Row]) -> str:
             for name, words in (("silhouette", "the silhouette"), ("nearest", "nearest neighbours"))
         ]
         without, with_marks = (fmean(each[side] for each in changes["gamma"]) for side in (0, 1))
+        smaller.append(with_marks < BROADENED[0])
         sentences.append(
             f"On {SPOKEN[dataset]} marks change {_list(told)}; scales spread {with_marks:.1f} times as wide "
             f"as before (paper {BROADENED[0]} to {BROADENED[1]}), {without:.1f} times without marks."
         )
     if not sentences:
         return NOTHING
+    if all(smaller):
+        sentences.append("Marks move the scales less than in the paper, and can move features less.")
     sides = [[with_marks for _, with_marks in both] for both in found.values()]
     return " ".join(sentences)[:-1] + f"; {_seeds(sides)}."
 
