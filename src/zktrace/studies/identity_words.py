@@ -130,7 +130,7 @@ def noniid_words(rows: Iterable[Row]) -> str:
         trained += [fmean(each) for each in (values(some, of_trained) for some in own.values()) if each]
     least = "not measured"
     if trained:
-        least = "100 %" if min(trained) == 100 else f"at least {min(trained):.1f} %"  # noqa: PLR2004
+        least = "100 %" if min(trained) == 100 else f"at least {min(trained):.1f} %"
     parts = [f"Attribution over the whole roster is {'; '.join(skewed)}."] if skewed else []
     parts.append(f"Of the stations that trained at all it is {least} in every setting (paper 100 %).")
     parts += [f"With stations absent it is {_list(absent)}."] if absent else []
