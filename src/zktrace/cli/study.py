@@ -27,6 +27,7 @@ from zktrace.cli.study_guard import guard
 from zktrace.cli.study_insiders import insiders, steering
 from zktrace.cli.study_models import coalitions, models, strengths
 from zktrace.cli.study_stressors import stressors
+from zktrace.cli.study_tracing import tracing
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
 from zktrace.errors import InputError
 
@@ -54,51 +55,7 @@ def federation(
     carry_out(wanted, out, workers=workers, dry_run=dry_run, as_json=as_json)
 
 
-@app.command("tracing")
-def tracing(
-    out: RowsFile,
-    work: WorkFolder,
-    model: Annotated[Path, typer.Option("--model", help="The shared model: model.safetensors of a run.")],
-    dataset: Annotated[str, typer.Option("--dataset", help="What it was trained on: gnss or cifar10.")],
-    preset: RunPreset = "desk",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of that run.")] = 42,
-    carrier: Annotated[
-        list[str], typer.Option("--carrier", help="weight or feature; repeat it for copies with both.")
-    ] = ["weight"],  # noqa: B006
-    profile: ProfileChoice = "informed",
-    share: Annotated[
-        float | None, typer.Option("--share", help="Weight carrier, informed: share of the scales' norm.")
-    ] = None,
-    episodes: Annotated[
-        int | None, typer.Option("--episodes", min=1, help="Paper profile: episodes a copy.")
-    ] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Paper profile: learning rate.")] = None,
-    size: Annotated[
-        list[int], typer.Option("--size", min=3, help="Coalition sizes beyond pairs; repeat it.")
-    ] = [3, 5, 8],  # noqa: B006
-    copies: Annotated[
-        int | None, typer.Option("--copies", min=1, help="Only so many stations get a copy.")
-    ] = None,
-    cifar10: Cifar10 = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
-    """Dispatch copies of a shared model; leak them alone, in pairs and averaged; see who is named."""
-    from zktrace.marking.settings import CopySettings
-    from zktrace.studies.tracing import TracingBatch, TracingTrial
-
-    given = {"share": share, "episodes": episodes, "learning_rate": rate}
-    trial = TracingTrial(
-        spec=study_spec(preset, dataset, seed, cifar10),
-        model=model,
-        carriers=tuple(carrier),
-        profile=profile_option(profile),
-        settings=CopySettings(**{name: value for name, value in given.items() if value is not None}),  # type: ignore[arg-type]
-        sizes=tuple(size),
-        copies=copies,
-    )
-    wanted = [TracingBatch(trial=trial, work=work)]
-    carry_out(wanted, out, workers=1, dry_run=dry_run, as_json=as_json)
+app.command("tracing")(tracing)
 
 
 @app.command("disguise")

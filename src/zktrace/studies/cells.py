@@ -36,3 +36,11 @@ def deciding_score(column: dict[str, Any]) -> float | None:
     decided = column["sigma"].get(column["look"], {}) if column["read"] else {}
     found = [each["greatest_member"] for each in decided.values() if each["greatest_member"] is not None]
     return max(found, default=None)
+
+
+def taught(students: dict[str, Any] | None) -> str:
+    """How long a student was taught, and what sets its images apart."""
+    if students is None:
+        return ""
+    images = "" if students["samples"] == 16_000 else f", {students['samples'] or 'all'} images"
+    return f", {students['epochs']} epochs{images}{', probes inside' if students['inside'] else ''}"

@@ -105,12 +105,7 @@ class Ground:
 
     def marking(self) -> dict[str, Any]:
         """All that copies depend on, defaults written out."""
-        carriers = CARRIERS[self.profile]
-        found = self.settings.heeded(carriers, self.profile)
-        if self.profile == "informed":
-            trained = [each for each in carriers if carrier(each).trained]
-            found |= {each: asdict(mark_config(each, self.settings)) for each in trained}
-        return found
+        return marking(self.settings, CARRIERS[self.profile], self.profile)
 
     @cached_property
     def workspace(self) -> Home:
@@ -134,6 +129,15 @@ class Ground:
         )
         found = {each.station: open_model(each.path) for each in made}
         return tuple(found[name] for name in names)
+
+
+def marking(settings: CopySettings, carriers: Sequence[str], profile: Profile) -> dict[str, Any]:
+    """All that copies on these carriers depend on, defaults written out."""
+    found = settings.heeded(carriers, profile)
+    if profile == "informed":
+        trained = [each for each in carriers if carrier(each).trained]
+        found |= {each: asdict(mark_config(each, settings)) for each in trained}
+    return found
 
 
 def grounds(

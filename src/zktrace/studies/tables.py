@@ -8,7 +8,8 @@ from typing import Any
 
 from zktrace.errors import InputError, Refused
 from zktrace.studies.attack_tables import attacks_carriers_table, attacks_table
-from zktrace.studies.cells import DATASETS, column_names, framed, named
+from zktrace.studies.carrier_tables import copy_cost_table, kdclass_table, twocarrier_table
+from zktrace.studies.cells import DATASETS, column_names, framed, named, taught
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
 from zktrace.studies.identity_tables import (
     attribution_table,
@@ -28,6 +29,12 @@ from zktrace.studies.model_tables import (
     strengths_table,
 )
 from zktrace.studies.rows import Row, Rows
+from zktrace.studies.tracing_tables import (
+    certified_audit_table,
+    collusion_table,
+    isolation_table,
+    tracing_table,
+)
 
 _PAPER_GNSS = ("98 %", ".96")
 _PAPER_FEDERATION = {"gnss": _PAPER_GNSS, "cifar10": ("100 %", ".94"), "recordings": _PAPER_GNSS}
@@ -71,58 +78,6 @@ def _mark(rows: list[Row], name: str) -> float:
     return mean(float(row.outcome["marks"][name]) for row in rows)
 
 
-_PAPER_TRACING = {  # tab:certified-audit; tab:isolation and tab:collusion, which ask for no certificate
-    ("weight", "gnss", "certified"): ("60/60", "270/270", "-", "-", "-", "4.5"),
-    ("weight", "cifar10", "certified"): ("100/100", "442/450", "-", "-", "-", "4.5"),
-    ("weight", "gnss", "threshold alone"): ("100/100", "1.00", ".95", ".40", ".15", "4.5"),
-    ("weight", "cifar10", "threshold alone"): ("100/100", "1.00", ".75", ".35", ".00", "4.5"),
-    ("feature", "gnss", "threshold alone"): ("-", "1.00", "1.00", "1.00", ".76", "4.8"),
-    ("feature", "cifar10", "threshold alone"): ("-", "1.00", "1.00", "1.00", "1.00", "6.1"),
-}
-_SIZES = (1, 2, 3, 5, 8)
-
-
-def tracing_table(rows: Iterable[Row]) -> str:
-    """Coalitions of each size: in how many somebody was named, in how many everybody; and the cost.
-
-    The paper's rule names one, so everybody is not counted for it.
-    """
-    groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.trial["study"] == "tracing":
-            key = ("+".join(row.trial["carriers"]), row.trial["profile"], row.trial["dataset"])
-            groups[key].append(row)
-    lines = [_tracing_line(*key, found) for key, found in sorted(groups.items(), reverse=True)]
-    lines += [
-        (
-            carrier,
-            f"the paper's own, {by}",
-            DATASETS[dataset].split(",")[0],
-            *paper[:5],
-            "0",
-            f"{paper[5]} pp",
-        )
-        for (carrier, dataset, by), paper in _PAPER_TRACING.items()
-    ]
-    head = ("carrier", "profile", "data", *(f"k = {size}" for size in _SIZES), "framed", "copy cost")
-    return markdown(head, lines)
-
-
-def _tracing_line(carriers: str, profile: str, dataset: str, rows: list[Row]) -> tuple[str, ...]:
-    cost = [row.outcome["mean_cost_pp"] for row in rows if row.trial["part"] == "cost"]
-    trials = [row for row in rows if row.trial["part"] == "coalition"]
-    cells = []
-    for size in _SIZES:
-        here = [row for row in trials if len(row.trial["members"]) == size]
-        some = sum(row.outcome["caught"] > 0 and not row.outcome["framed"] for row in here)
-        every = sum(row.outcome["caught"] == size and not row.outcome["framed"] for row in here)
-        everybody = f", all {every}" if size > 1 and profile != "paper" else ""
-        cells.append(f"{some}/{len(here)}{everybody}" if here else "-")
-    framed = sum(row.outcome["framed"] > 0 for row in trials)
-    shown = f"{mean(cost):.2f} pp" if cost else "-"
-    return (carriers, profile, DATASETS[dataset], *cells, str(framed), shown)
-
-
 _ATTACKERS = {
     "none": ("the copy itself", "-"),
     "rescale": ("channels rescaled", "-"),
@@ -147,7 +102,7 @@ def disguise_table(rows: Iterable[Row]) -> str:
     groups: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.trial["study"] == "disguise":
-            key = row.trial["dataset"], row.trial["attacker"], _taught(row.trial.get("students"))
+            key = row.trial["dataset"], row.trial["attacker"], taught(row.trial.get("students"))
             groups[key][row.trial["profile"]].append(row)
     lines, columns = [], column_names(row for ways in groups.values() for row in ways["informed"])
     for dataset, title in DATASETS.items():
@@ -159,14 +114,6 @@ def disguise_table(rows: Iterable[Row]) -> str:
                     lines.append((title, words + way, *_disguise_cells(found, columns), paper))
     head = ("data", "attacker", *columns, _PAPERS_PROFILE, "framed", "accuracy (copy)", _PAPERS_OWN)
     return markdown(head, lines)
-
-
-def _taught(students: dict[str, Any] | None) -> str:
-    """How long a student was taught, and what sets its images apart."""
-    if students is None:
-        return ""
-    images = "" if students["samples"] == 16_000 else f", {students['samples'] or 'all'} images"
-    return f", {students['epochs']} epochs{images}{', probes inside' if students['inside'] else ''}"
 
 
 def _disguise_cells(found: dict[str, list[Row]], columns: tuple[str, ...]) -> list[str]:
@@ -181,7 +128,7 @@ def stability_table(rows: Iterable[Row]) -> str:
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if row.trial["study"] == "disguise" and "stability" in row.outcome:
-            words = _ATTACKERS[row.trial["attacker"]][0] + _taught(row.trial["students"])
+            words = _ATTACKERS[row.trial["attacker"]][0] + taught(row.trial["students"])
             groups[row.trial["dataset"], words, row.trial["profile"]].append(row.outcome["stability"])
     lines = []
     for (dataset, words, profile), found in sorted(groups.items()):
@@ -303,6 +250,12 @@ _STUDY_OF = {
     "noniid": "stressors",
     "featurespace": "federation",
     "utility": "federation",
+    "isolation": "tracing",
+    "collusion": "tracing",
+    "certified-audit": "tracing",
+    "twocarrier": "tracing",
+    "copy-cost": "tracing",
+    "kdclass": "disguise",
 }
 _BESIDE = {"survival": "stressors", "noniid": "federation", "stressors": "federation"}  # rows that serve too
 TABLES = {
@@ -329,4 +282,10 @@ TABLES = {
     "stressors": stressors_table,
     "insiders": insiders_table,
     "steering": steering_table,
+    "isolation": isolation_table,
+    "collusion": collusion_table,
+    "certified-audit": certified_audit_table,
+    "twocarrier": twocarrier_table,
+    "kdclass": kdclass_table,
+    "copy-cost": copy_cost_table,
 }

@@ -1,0 +1,207 @@
+"""Tables of leaked copies, drawn from saved rows, with the paper's cells beside ours.
+
+    tracing           who is named, by size of the coalition
+    isolation         `tab:isolation`: single copies
+    collusion         `tab:collusion`: averages of copies, by threshold alone and under a certificate
+    certified-audit   `tab:certified-audit`: single copies and pairs under a certificate
+
+Beside each table stand words: sentences that say where rows agree with the paper and where they do not.
+"""
+
+from collections.abc import Iterable, Mapping
+from statistics import mean
+from typing import Final
+
+from zktrace.studies.cells import DATASETS
+from zktrace.studies.markdown import markdown
+from zktrace.studies.rows import Row
+from zktrace.studies.tracing_rows import (
+    CANDIDATE,
+    CERTIFIED,
+    NORMAL,
+    RULES,
+    LeakRow,
+    Setting,
+    by_setting,
+    costs,
+    count,
+    measured,
+    papers,
+    per_seed,
+    rules_of,
+    seeds,
+    spread,
+)
+
+SIZES: Final = (1, 2, 3, 5, 8)
+_FIRST: Final = ("data", "stations", "carrier", "profile")
+TEN: Final = 10  # stations of the paper's federations, where it says nothing else
+PAPER_TRACING: Final = {  # tab:certified-audit; tab:isolation and tab:collusion, which ask for no certificate
+    ("weight", "gnss", "certified"): ("60/60", "270/270", "-", "-", "-", "4.5"),
+    ("weight", "cifar10", "certified"): ("100/100", "442/450", "-", "-", "-", "4.5"),
+    ("weight", "gnss", "threshold alone"): ("100/100", "1.00", ".95", ".40", ".15", "4.5"),
+    ("weight", "cifar10", "threshold alone"): ("100/100", "1.00", ".75", ".35", ".00", "4.5"),
+    ("feature", "gnss", "threshold alone"): ("-", "1.00", "1.00", "1.00", ".76", "4.8"),
+    ("feature", "cifar10", "threshold alone"): ("-", "1.00", "1.00", "1.00", "1.00", "6.1"),
+}
+PAPER_ISOLATION: Final = {  # data, stations -> isolated, q_owner, the nearest innocent, attribution
+    ("gnss", 10): ("100/100", ".12", ".29 to .31", ".98"),
+    ("gnss", 40): ("400/400", ".05", ".25 to .26", ".87"),
+    ("cifar10", 10): ("100/100", ".15", ".29 to .31", "1.00"),
+    ("cifar10", 40): ("400/400", ".06", ".25 to .26", "1.00"),
+}
+PAPER_COLLUSION: Final[Mapping[tuple[str, str, int, str], Mapping[int, float]]] = {
+    ("weight", "gnss", 10, NORMAL): {2: 1.0, 3: 0.95, 5: 0.4, 8: 0.15},
+    ("weight", "cifar10", 10, NORMAL): {2: 1.0, 3: 0.75, 5: 0.35, 8: 0.0},
+    ("weight", "gnss", 10, CANDIDATE): {2: 1.0, 3: 0.65, 5: 0.1},
+    ("weight", "cifar10", 10, CANDIDATE): {2: 1.0, 3: 0.5, 5: 0.05},
+    ("weight", "gnss", 40, NORMAL): {2: 1.0, 3: 1.0, 5: 0.7},
+    ("weight", "cifar10", 40, NORMAL): {2: 1.0, 3: 1.0, 5: 0.2},
+    ("feature", "gnss", 10, CANDIDATE): {2: 1.0, 3: 1.0, 5: 1.0, 8: 0.76},
+    ("feature", "cifar10", 10, CANDIDATE): {2: 1.0, 3: 1.0, 5: 1.0, 8: 1.0},
+}
+PAPER_DISAGREEMENT: Final = {  # with colluders' rows, weight carrier
+    "gnss": {2: 0.22, 3: 0.24, 5: 0.26, 8: 0.26},
+    "cifar10": {2: 0.25, 3: 0.26, 5: 0.27, 8: 0.28},
+}
+PAPER_AUDIT: Final = {  # data -> single copies, pairs, unanimous-position disagreement of pairs
+    "gnss": ("60/60", "270/270", ".112"),
+    "cifar10": ("100/100", "442/450", ".140"),
+}
+
+
+def tracing_table(rows: Iterable[Row]) -> str:
+    """Coalitions of each size: in how many somebody was named, in how many everybody; and the cost.
+
+    The paper's rule names one, so everybody is not counted for it.
+    """
+    rows = list(rows)
+    paid = costs(rows)
+    groups = by_setting(rows)
+    order = sorted(
+        {*groups, *paid}, key=lambda each: (each.carriers, each.profile, each.dataset), reverse=True
+    )
+    lines = [_tracing_line(each, groups.get(each, []), paid.get(each, [])) for each in order]
+    lines += [
+        (
+            carrier,
+            f"the paper's own, {by}",
+            DATASETS[dataset].split(",")[0],
+            *paper[:5],
+            "0",
+            f"{paper[5]} pp",
+        )
+        for (carrier, dataset, by), paper in PAPER_TRACING.items()
+    ]
+    head = ("carrier", "profile", "data", *(f"k = {size}" for size in SIZES), "framed", "copy cost")
+    return markdown(head, lines)
+
+
+def _tracing_line(setting: Setting, leaks: list[LeakRow], paid: list[Row]) -> tuple[str, ...]:
+    cells = []
+    for size in SIZES:
+        here = [each for each in leaks if each.size == size]
+        every = sum(each.traced(CERTIFIED) and each.outcome["caught"] == size for each in here)
+        everybody = f", all {every}" if here and size > 1 and setting.profile != "paper" else ""
+        cells.append(count(here, CERTIFIED) + everybody)
+    framed = sum(each.frames(CERTIFIED) for each in leaks)
+    shown = f"{mean(row.outcome['mean_cost_pp'] for row in paid):.2f} pp" if paid else "-"
+    return (setting.carriers, setting.profile, setting.data, *cells, str(framed), shown)
+
+
+def isolation_table(rows: Iterable[Row]) -> str:
+    """Single copies: in how many the owner is named and nobody else, and how far rows are from the decode."""
+    rows = list(rows)
+    paid, lines = costs(rows), []
+    for setting, leaks in by_setting(rows).items():
+        alone = [each for each in leaks if each.size == 1]
+        if not alone:
+            continue
+        told, known = rules_of(alone), paid.get(setting, [])
+        paper = PAPER_ISOLATION.get((papers(setting.dataset), setting.stations), (None,) * 4)
+        lines.append(
+            (
+                *setting.cells,
+                str(seeds(alone)),
+                spread(_known(known, "load")),
+                *(
+                    f"{count(alone, rule) if rule in told else '-'}"
+                    + _beside(setting, paper[0], given=rule == NORMAL)
+                    for rule in RULES
+                ),
+                measured(alone, "disagreement") + _beside(setting, paper[1]),
+                measured(alone, "least_innocent") + _beside(setting, paper[2]),
+                spread(_known(known, "attribution")) + _beside(setting, paper[3]),
+            )
+        )
+    by = (f"isolated, {words}" for words in RULES.values())
+    head = (*_FIRST, "seeds", "load", *by, "q_owner", "nearest innocent", "shared model's attribution")
+    return markdown(head, lines)
+
+
+def _known(rows: list[Row], name: str) -> list[float]:
+    """Of rows that tell it."""
+    return [row.outcome[name] for row in rows if row.outcome.get(name) is not None]
+
+
+def collusion_table(rows: Iterable[Row]) -> str:
+    """Averaged copies: by rule, the part of the coalitions of each size that is traced (and the paper's)."""
+    lines = []
+    for setting, leaks in by_setting(rows).items():
+        several = [each for each in leaks if each.size > 1]
+        for rule in rules_of(several) if several else ():
+            paper = _paper_collusion(setting, rule)
+            cells = []
+            for size in SIZES[1:]:
+                here = [each for each in several if each.size == size]
+                values = per_seed((each.seed, float(each.traced(rule))) for each in here)
+                cells.append(spread(values) + (f" ({paper[size]:.2f})" if size in paper else ""))
+            framed = mean(each.frames(rule) for each in leaks)
+            beside = " (0)" if paper else ""
+            line = (*setting.cells, RULES[rule], str(seeds(several)), *cells, f"{framed:.3f}{beside}")
+            lines.append((*line, _apart(setting, several)))
+    sizes = (f"k = {size}" for size in SIZES[1:])
+    return markdown((*_FIRST, "decided by", "seeds", *sizes, "framed", "mean disagreement"), lines)
+
+
+def _apart(setting: Setting, leaks: list[LeakRow]) -> str:
+    """The mean disagreement with colluders' rows, by size."""
+    sizes = [size for size in SIZES[1:] if any(each.size == size for each in leaks)]
+    ours = [measured([each for each in leaks if each.size == size], "disagreement") for size in sizes]
+    short = "/".join(each.split(" ")[0] for each in ours)
+    paper = PAPER_DISAGREEMENT.get(papers(setting.dataset), {})
+    theirs = "/".join(f"{paper[size]:.2f}" for size in sizes if size in paper)
+    return short + _beside(setting, theirs, given=setting.stations == TEN)
+
+
+def certified_audit_table(rows: Iterable[Row]) -> str:
+    """Single copies and pairs under a certificate, and whether certificates of the positive tail pass."""
+    lines = []
+    for setting, leaks in by_setting(rows).items():
+        alone, pairs = ([each for each in leaks if each.size == size] for size in (1, 2))
+        paper, ten = PAPER_AUDIT.get(papers(setting.dataset), (None,) * 3), setting.stations == TEN
+        passed = [each.decode["certificate"] for each in (*alone, *pairs) if "certificate" in each.decode]
+        lines.append(
+            (
+                *setting.cells,
+                str(seeds(leaks)),
+                count(alone, CERTIFIED) + _beside(setting, paper[0], given=ten),
+                count(pairs, CERTIFIED) + _beside(setting, paper[1], given=ten),
+                f"{sum(passed)}/{len(passed)}" if passed else "-",
+                str(sum(each.frames(CERTIFIED) for each in (*alone, *pairs))),
+                measured(pairs, "unanimous", 3) + _beside(setting, paper[2], given=ten),
+            )
+        )
+    head = (*_FIRST, "seeds", "single copies", "pairs", "certificates pass", "framed", "unanimous, pairs")
+    return markdown(head, lines)
+
+
+def _paper_collusion(setting: Setting, rule: str) -> Mapping[int, float]:
+    key = (setting.carriers, papers(setting.dataset), setting.stations, rule)
+    return PAPER_COLLUSION.get(key, {}) if setting.profile == "paper" else {}
+
+
+def _beside(setting: Setting, value: str | None, *, given: bool = True) -> str:
+    """What the paper has of its weight carrier, behind ours."""
+    alike = setting.carriers == "weight" and setting.profile == "paper"
+    return f" ({value})" if alike and given and value is not None else ""
