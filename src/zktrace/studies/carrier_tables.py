@@ -56,6 +56,7 @@ PAPER_KDCLASS: Final = {  # attacker -> what a student copies, survival on both 
     "isometry": ("feature isometry", "output function", 0),
 }
 PAPER_RUNS: Final = 20  # of each
+_LARGEST: Final = 8  # coalition of the paper
 PAPER_RECALL: Final = {"gnss": (0.932, 0.823), "cifar10": (0.844, 0.799)}  # clean control, copies
 _PAPER_CLASSES: Final = {"gnss": "10.9 (0.9 to 18.0)", "cifar10": "4.4 (about even)"}
 
@@ -77,8 +78,8 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
                 str(seeds(leaks)),
                 _of(", ".join(map(str, lengths)) or "-", paper, "length"),
                 _of(str(CARRIERS[setting.carriers].colluders), paper, "design"),
-                _of(most_traced(leaks, alone), paper, "most"),
-                most_traced(leaks, CERTIFIED),
+                _of(shown_most(leaks, alone), paper, "most"),
+                shown_most(leaks, CERTIFIED),
                 _of(survived(rows, setting), paper, "kd"),
                 _of(cost, paper, "cost"),
                 _of("0", paper, "shared"),
@@ -96,16 +97,24 @@ def _of(ours: str, paper: PaperCarrier | None, name: str) -> str:
     return ours if paper is None else f"{ours} ({getattr(paper, name)})"
 
 
-def most_traced(leaks: list[LeakRow], rule: str) -> str:
-    """The largest size up to which every coalition is traced; a dash where rows do not tell of a rule."""
+def most_traced(leaks: list[LeakRow], rule: str) -> int | None:
+    """The largest size up to which every coalition is traced; None where rows do not tell of a rule."""
     if rule not in rules_of(leaks):
-        return "-"
+        return None
     found = 0
     for size in sorted({each.size for each in leaks}):
         if rate((each for each in leaks if each.size == size), rule) != 1:
             break
         found = size
-    return str(found)
+    return found
+
+
+def shown_most(leaks: list[LeakRow], rule: str) -> str:
+    """The same for people, who are told if no larger size was tried."""
+    found, tried = most_traced(leaks, rule), max(each.size for each in leaks)
+    if found is None:
+        return "-"
+    return f"{found}, none larger tried" if found == tried < _LARGEST else str(found)
 
 
 def survived(rows: Iterable[Row], setting: Setting) -> str:
