@@ -1,16 +1,21 @@
 """The tracing study at its smallest: rows for every coalition, made once."""
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support import seeded
 from zktrace.learning.presets import load_preset
 from zktrace.marking.settings import CopySettings
+from zktrace.studies.carrier_tables import copy_cost_table
 from zktrace.studies.rows import Rows
-from zktrace.studies.tables import federation_table, tracing_table
+from zktrace.studies.tables import federation_table
+from zktrace.studies.tracing_tables import isolation_table, tracing_table
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -24,6 +29,38 @@ def test_coalitions_are_everybody_all_pairs_and_different_larger_ones() -> None:
     assert found != list(coalitions(10, 43))
     assert {len(each) for each in found} == {1, 2, 3, 5, 8}
     assert len(list(coalitions(4, 1, sizes=(3,)))) == 4 + 6 + 4  # there are no more than four
+
+
+@pytest.mark.parametrize(("stations", "size"), [(10, 3), (10, 5), (10, 8), (12, 2), (5, 8)])
+def test_few_coalitions_are_drawn_from_the_list_of_all(stations: int, size: int) -> None:
+    from zktrace.studies.tracing import SAMPLED, drawn
+
+    every = list(combinations(range(stations), size))
+    order = np.random.default_rng([7, size]).permutation(len(every))  # as ids of saved rows have it
+    assert list(drawn(stations, size, SAMPLED, 7)) == [every[place] for place in order[:SAMPLED]]
+
+
+def test_many_coalitions_are_drawn_without_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zktrace.studies import tracing
+
+    found = list(tracing.drawn(40, 8, 20, 42))  # of 77 million
+    assert len(set(found)) == 20
+    assert all(len(set(each)) == 8 and each == tuple(sorted(each)) and each[-1] < 40 for each in found)
+    assert found == list(tracing.drawn(40, 8, 20, 42))
+    monkeypatch.setattr(tracing, "_FEW", 0)
+    every = set(combinations(range(6), 3))
+    assert set(tracing.drawn(6, 3, 100, 1)) == every  # all that there are
+    seen = Counter(first for seed in range(600) for first in tracing.drawn(6, 3, 1, seed))
+    assert seen.keys() == every
+    assert max(seen.values()) < 3 * 600 / len(every)
+
+
+def test_pairs_may_be_drawn_too() -> None:
+    from zktrace.studies.tracing import coalitions
+
+    found = list(coalitions(40, 1, sizes=(3,), pairs=15))
+    assert [len(each) for each in found] == [1] * 40 + [2] * 15 + [3] * 20
+    assert len(set(found)) == len(found)
 
 
 def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
@@ -65,11 +102,72 @@ def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
     assert made[0].outcome["mean_cost_pp"] == pytest.approx(
         100 * (made[0].outcome["shared"] - sum(made[0].outcome["copies"]) / 3)
     )
+    decodes = [row.outcome["decodes"]["weight"] for row in coalitions]
+    assert all(each["certificate"] and each["length"] == 512 and "beyond" not in each for each in decodes)
+    assert all(each["disagreement"] < each["least_innocent"] for each in decodes[:3])
     again = run_study([batch], rows)
     assert (again.made, again.there) == ([], 8)
     assert Fraction(made[0].trial["budget"]) == Fraction(1, 1000)
     table = tracing_table(rows.read())
     assert "| weight | informed | GNSS, simulated | 3/3 | 3/3, all 3 | 1/1, all 1 | - | - | 0 |" in table
+
+
+def test_a_finished_models_rows_keep_their_ids() -> None:
+    rows = Rows(Path(__file__).parents[2] / "results" / "tracing-desk.jsonl").read()
+    known = {"study", "dataset", "seed", "width", "stations", "model", "carriers", "profile", "settings"}
+    assert all(row.trial.keys() - {"members"} == known | {"budget", "part"} for row in rows)
+
+
+@pytest.fixture(name="short_codes")
+def _short_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zktrace.readouts.reader import Reader
+
+    lengths = {"weight": 256, "feature": 64}
+    monkeypatch.setattr(Reader, "default_length", classmethod(lambda _cls, name, _shared: lengths[name]))
+
+
+@pytest.mark.slow  # a federation and two kinds of copies
+def test_federations_are_trained_and_their_copies_traced(short_codes: None, tmp_path: Path) -> None:
+    from zktrace.studies.federated_tracing import tracings
+    from zktrace.studies.federation import FederationTrial
+    from zktrace.studies.ground import grounds
+    from zktrace.studies.runner import estimate, run_study
+
+    smoke = load_preset("smoke")
+    tiny = replace(
+        smoke,
+        pretraining=replace(smoke.pretraining, epochs=1),
+        federation=replace(smoke.federation, clients=4, rounds=1),
+        evaluation=replace(smoke.evaluation, shot=2, query=3),
+    )
+    run = FederationTrial(preset=tiny, seed=5)
+    places = grounds(
+        [run], ["paper", "informed"], CopySettings(episodes=2), work=tmp_path, cifar10=None, cache=None
+    )
+    wanted = tracings(places, [("weight",), ("weight", "feature")], sizes=(3,), pairs=2)
+    wanted = [each for each in wanted if (len(each.carriers), each.ground.profile) != (2, "informed")]
+    assert [each.size for each in wanted] == [4, 4, 4]
+    rows = Rows(tmp_path / "rows.jsonl")
+    assert estimate(wanted, rows).trials == 12
+    ran = run_study(wanted, rows, workers=1)
+    assert (len(ran.made), ran.failures) == (12, [])
+    assert run_study(wanted, rows, workers=1).there == 12
+    by = {
+        ("+".join(r.trial["carriers"]), r.trial["profile"], r.trial.get("size", 0)): r.outcome
+        for r in ran.made
+    }
+    assert [len(by["weight", "paper", size]["leaks"]) for size in (1, 2, 3)] == [4, 2, 4]
+    paper = by["weight", "paper", 1]["leaks"][0]["decodes"]["weight"]
+    assert (paper["length"], set(paper["beyond"])) == (256, {"normal", "candidate"})
+    both = by["weight+feature", "paper", 2]["leaks"][0]
+    assert both["decodes"].keys() == {"weight", "feature"}
+    cost = by["weight", "informed", 0]
+    assert len(cost["recall"]["classes"]) == len(cost["recall"]["shared"]) == len(cost["recall"]["copies"])
+    assert all(isinstance(each, str) for each in cost["recall"]["classes"])
+    assert (cost["load"] > 0, 0 <= cost["attribution"] <= 1) == (True, True)
+    ours = by["weight", "informed", 3]["leaks"]
+    assert all(each["caught"] and not each["framed"] for each in ours)
+    assert all(len(table(rows.read()).splitlines()) > 2 for table in (isolation_table, copy_cost_table))
 
 
 def test_the_federation_study_trains_both_and_shares_the_pretraining(tmp_path: Path) -> None:

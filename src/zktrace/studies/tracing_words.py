@@ -25,6 +25,7 @@ from zktrace.studies.tracing_rows import (
     CANDIDATE,
     CERTIFIED,
     NORMAL,
+    RULES,
     LeakRow,
     Setting,
     by_setting,
@@ -56,19 +57,18 @@ def isolation_words(rows: Iterable[Row]) -> str:
         paper = PAPER_ISOLATION.get((papers(setting.dataset), setting.stations))
         paper = paper if setting.carriers == "weight" else None
         beside = f" (paper: {paper[0]})" if paper else ""
-        told.append(f"{count(leaks, rule)} copies by {setting.carriers} on {_place(setting)}{beside}")
+        where = f"by {setting.carriers} on {_place(setting)}, {RULES[rule]}"
+        told.append(f"{count(leaks, rule)} copies {where}{beside}")
         q = per_seed((each.seed, each.decode.get("disagreement")) for each in leaks)
         if paper and q:
             apart.append(f"{_beside(mean(q), float(paper[1]))} on {_place(setting)}")
     if not told:
         return _NO_ROWS
     ours = _pooled(groups)
-    first = f"In the paper's profile the threshold alone isolates the owner of {_and(told)}."
+    first = f"In the paper's profile the owner of {_and(told)} is isolated."
     owner = f" Its row and the weight carrier's decode differ in a part of {_and(apart)}." if apart else ""
-    framed = sum(each.frames(rule) for some in groups.values() for each in some for rule in rules_of(some))
-    nobody = "no innocent is named by any rule" if not framed else f"innocents are named {framed} times"
-    beside = f" Our profile, under its certificate, isolates {_and(ours)};" if ours else " Here"
-    return f"{first}{owner}{beside} {nobody}.{_why(rows)}"
+    beside = f" Our profile, under its certificate, isolates {_and(ours)}." if ours else ""
+    return f"{first}{owner}{beside}{_framed(each for some in groups.values() for each in some)}{_why(rows)}"
 
 
 def collusion_words(rows: Iterable[Row]) -> str:
@@ -88,13 +88,11 @@ def collusion_words(rows: Iterable[Row]) -> str:
             if cells:
                 where = f"{setting.carriers} on {_place(setting)} by the {rule} threshold"
                 unlike.append(f"{where}: {_and(cells)}")
-    first = f"{agreed} of the rates that the paper has too agree with it within {_NEAR}."
+    first = f"Rates that agree with the paper's within {_NEAR}: {agreed}." if agreed or unlike else ""
     differ = f" Others do not (the paper's in brackets): {'; '.join(unlike)}." if unlike else ""
     best = _least(groups)
     ours = f" Our profile traces every coalition up to a size of {_and(best)}." if best else ""
-    framed = sum(any(each.frames(rule) for rule in rules_of([each])) for each in some)
-    innocent = f" Innocents are framed by {framed} of {len(some)} coalitions, by whatever rule."
-    return f"{first}{differ}{ours}{innocent}{_why(rows)}"
+    return f"{first}{differ}{ours}{_framed(some)}{_why(rows)}".strip()
 
 
 def _rates(setting: Setting, leaks: list[LeakRow], rule: str) -> dict[int, tuple[float, float]]:
@@ -146,9 +144,8 @@ def twocarrier_words(rows: Iterable[Row]) -> str:
         return _NO_ROWS
     ours = [row.outcome["mean_cost_pp"] for each, some in paid.items() if _ours(each) for row in some]
     cheap = f" A copy in our profile costs {min(ours):.2f} to {max(ours):.2f} points." if ours else ""
-    return (
-        f"In the paper's profile, {'; '.join(lines)}.{cheap} The shared model is the same before and after."
-    )
+    same = " The shared model is the same before and after."
+    return f"In the paper's profile, {'; '.join(lines)}.{cheap}{same}{_why(rows)}"
 
 
 def kdclass_words(rows: Iterable[Row]) -> str:
@@ -233,6 +230,12 @@ def _beside(ours: float, theirs: float, *, near: float = _NEAR) -> str:
     if abs(ours - theirs) <= near:
         return f"{ours:.2f} (about the paper's {theirs:.2f})"
     return f"{ours:.2f} ({'more' if ours > theirs else 'less'} than the paper's {theirs:.2f})"
+
+
+def _framed(leaks: Iterable[LeakRow]) -> str:
+    """In how many somebody innocent is named."""
+    found = [any(each.frames(rule) for rule in rules_of([each])) for each in leaks]
+    return f" An innocent is named in {sum(found)} of {len(found)} decodes, by whatever rule."
 
 
 def _alone(groups: Mapping[Setting, list[LeakRow]], size: int) -> dict[Setting, list[LeakRow]]:

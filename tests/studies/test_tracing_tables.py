@@ -1,0 +1,237 @@
+"""Tables of leaked copies and their words, from rows written by hand: every number is where it belongs."""
+
+from typing import Any
+
+import pytest
+
+from zktrace.studies.carrier_tables import copy_cost_table, kdclass_table, twocarrier_table
+from zktrace.studies.rows import Row
+from zktrace.studies.tables import TABLES
+from zktrace.studies.tracing_rows import by_setting, leak_rows, rules_of
+from zktrace.studies.tracing_tables import (
+    certified_audit_table,
+    collusion_table,
+    isolation_table,
+    tracing_table,
+)
+from zktrace.studies.tracing_words import WORDS
+
+
+def trial(part: str, *, seed: int, carrier: str = "weight", profile: str = "paper", **more: object) -> Any:
+    return {
+        "study": "tracing",
+        "dataset": "gnss",
+        "seed": seed,
+        "width": 16,
+        "stations": 10,
+        "carriers": [carrier],
+        "profile": profile,
+        "settings": {"episodes": 60} if profile == "paper" else {"share": 0.03},
+        "part": part,
+    } | more
+
+
+def leak(
+    members: list[int],
+    named: list[int],
+    *,
+    carrier: str = "weight",
+    normal: list[int] | None = None,
+    candidate: list[int] | None = None,
+    apart: float = 0.1,
+    passes: bool = True,
+) -> dict[str, Any]:
+    decode: dict[str, Any] = {
+        "length": 512,
+        "disagreement": apart,
+        "unanimous": apart / 2,
+        "least_innocent": 0.3,
+        "gate": 100.7,
+        "certificate": passes,
+    }
+    if normal is not None:
+        decode["beyond"] = {"normal": normal, "candidate": normal if candidate is None else candidate}
+    caught = len(set(named) & set(members))
+    told = {"members": members, "named": named, "caught": caught, "framed": len(named) - caught}
+    return told | {"decodes": {carrier: decode}}
+
+
+def sized(seed: int, leaks: list[dict[str, Any]], **more: Any) -> Row:
+    facts = {"size": len(leaks[0]["members"]), "coalitions": len(leaks)}
+    return Row(trial=trial("coalitions", seed=seed, **more) | facts, outcome={"leaks": leaks}, origin={})
+
+
+def cost(seed: int, lost: float, **more: Any) -> Row:
+    outcome = {
+        "shared": 0.8,
+        "copies": [0.8 - lost / 100],
+        "mean_cost_pp": lost,
+        "worst_cost_pp": lost,
+        "recall": {"classes": ["chirp", "noise"], "shared": [0.9, 0.7], "copies": [0.88, 0.7 - lost / 100]},
+        "far_proxy": {"shared": 0.2, "copies": 0.21 + lost / 200},
+        "load": 0.27,
+        "attribution": 0.9 + seed / 100,
+    }
+    return Row(trial=trial("cost", seed=seed, **more), outcome=outcome, origin={})
+
+
+ROWS = [
+    cost(1, 4.0),
+    cost(2, 6.0),
+    sized(1, [leak([0], [0], normal=[0], apart=0.1), leak([1], [1], normal=[1, 7], apart=0.2)]),
+    sized(2, [leak([0], [0], normal=[0], apart=0.4), leak([1], [], normal=[1], candidate=[], passes=False)]),
+    sized(1, [leak([0, 1], [1], normal=[0, 1]), leak([0, 2], [], normal=[2], candidate=[])]),
+    sized(2, [leak([0, 1], [1], normal=[0, 1]), leak([0, 2], [2], normal=[2])]),
+    sized(1, [leak([0, 1, 2], [], normal=[]), leak([0, 1, 3], [3], normal=[3])]),
+    sized(1, [leak([0], [0], carrier="spread")], carrier="spread", profile="informed"),
+    sized(1, [leak([0, 3], [0, 3], carrier="spread")], carrier="spread", profile="informed"),
+    cost(1, 0.1, carrier="spread", profile="informed"),
+]
+
+
+def drawn(table: str) -> list[dict[str, str]]:
+    lines = [[each.strip() for each in line.strip("|").split(" | ")] for line in table.splitlines()]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[2:]]
+
+
+def test_isolation_has_the_rules_apart_and_the_papers_values() -> None:
+    weight, spread = drawn(isolation_table(ROWS))
+    assert (weight["carrier"], weight["profile"], weight["seeds"]) == ("weight", "paper", "2")
+    assert weight["isolated, normal threshold alone"] == "3/4 (100/100)"  # one names an innocent too
+    assert weight["isolated, candidate threshold alone"] == "2/4"
+    assert weight["isolated, certificate"] == "3/4"
+    assert weight["q_owner"] == "0.20 ± 0.07 (.12)"  # means .15 and .25 of two seeds
+    assert weight["nearest innocent"] == "0.30 ± 0.00 (.29 to .31)"
+    assert weight["load"] == "0.27 ± 0.00"
+    assert weight["shared model's attribution"] == "0.92 ± 0.01 (.98)"
+    assert spread["isolated, normal threshold alone"] == "-"
+    assert spread["isolated, certificate"] == "1/1"
+
+
+def test_collusion_counts_by_rule_and_size() -> None:
+    lines = {(each["carrier"], each["decided by"]): each for each in drawn(collusion_table(ROWS))}
+    normal = lines["weight", "normal threshold alone"]
+    assert (normal["k = 2"], normal["k = 3"], normal["k = 5"]) == (
+        "1.00 ± 0.00 (1.00)",
+        "0.50 (0.95)",
+        "- (0.40)",
+    )
+    assert normal["framed"] == "0.100 (0)"  # one of ten leaks, single ones among them
+    assert lines["weight", "candidate threshold alone"]["k = 2"] == "0.75 ± 0.35 (1.00)"
+    assert lines["weight", "certificate"]["k = 2"] == "0.75 ± 0.35"
+    assert normal["mean disagreement"] == "0.10/0.10 (0.22/0.24)"
+    assert lines["spread", "certificate"]["k = 2"] == "1.00"
+    assert ("spread", "normal threshold alone") not in lines
+
+
+def test_the_audit_counts_certificates_of_singles_and_pairs() -> None:
+    weight, spread = drawn(certified_audit_table(ROWS))
+    assert weight["single copies"] == "3/4 (60/60)"
+    assert weight["pairs"] == "3/4 (270/270)"
+    assert weight["certificates pass"] == "7/8"
+    assert weight["framed"] == "0"
+    assert weight["unanimous, pairs"] == "0.050 ± 0.000 (.112)"
+    assert spread["pairs"] == "1/1"
+
+
+def test_carriers_are_compared_with_students_of_the_longest_training() -> None:
+    def student(epochs: int, caught: int) -> Row:
+        facts = {"study": "attacks", "dataset": "gnss", "seed": 1, "target": "paper", "family": "distill"}
+        preset = {"preset": {"federation": {"clients": 10}}, "parameters": {"epochs": epochs}}
+        column = {"caught": caught, "framed": 0}
+        return Row(trial=facts | preset, outcome={"columns": {"weight": column}}, origin={})
+
+    rows = [*ROWS, student(5, 1), student(20, 0), student(20, 1)]
+    weight, spread = drawn(twocarrier_table(rows))
+    assert weight["positions"] == "512 (512)"
+    assert weight["design c"] == "2 (2)"
+    assert weight["max k, threshold alone"] == "0 (2)"
+    assert weight["max k, certificate"] == "0"
+    assert weight["students of features"] == "1/2, 20 epochs (0/10)"
+    assert weight["copy cost, pp"] == "5.00 ± 1.41 (4.5)"
+    assert spread["max k, certificate"] == "2, none larger tried"
+    assert spread["students of features"] == "-"
+
+
+def test_copies_cost_recall_by_class() -> None:
+    chirp, noise, classes, episodes = drawn(copy_cost_table(ROWS))
+    assert (chirp["class"], chirp["recall, shared model"]) == ("chirp", "0.90 ± 0.00")
+    assert chirp["paper, weight, pp"] == "2.0 ± 0.0"
+    assert noise["paper, weight, pp"] == "5.0 ± 1.4"
+    assert noise["informed, spread, pp"] == "0.1"
+    assert classes["paper, weight, pp"] == "3.5 ± 0.7"
+    assert classes["the paper's, pp"] == "10.9 (0.9 to 18.0)"
+    assert episodes["paper, weight, pp"] == "5.0 ± 1.4"
+
+
+def disguised(attacker: str, profile: str, caught: int, *, epochs: int | None = None) -> Row:
+    facts = {"study": "disguise", "dataset": "cifar10", "seed": 3, "attacker": attacker, "profile": profile}
+    students = {} if epochs is None else {"students": {"epochs": epochs, "samples": 16_000, "inside": False}}
+    column = {"caught": caught, "framed": 0}
+    return Row(trial=facts | students, outcome={"columns": {"feature": column, "all": column}}, origin={})
+
+
+KD = [
+    disguised("features", "paper", 1, epochs=8),
+    disguised("features", "informed", 0, epochs=8),
+    disguised("isometry", "paper", 1),
+    disguised("labels", "paper", 1, epochs=8),
+]
+
+
+def test_distillers_are_counted_by_class() -> None:
+    features, isometry = drawn(kdclass_table(KD))
+    assert features["distiller"] == "feature matching, 8 epochs"
+    assert features["feature, paper's profile"] == "1/1"
+    assert features["feature, informed"] == "0/1"
+    assert features["the paper's feature, both data sets"] == "20/20"
+    assert isometry["feature, informed"] == "-"
+    assert isometry["the paper's feature, both data sets"] == "0/20"
+
+
+def test_words_say_where_rows_agree_and_where_they_do_not() -> None:
+    said = {name: words([*ROWS, *KD]) for name, words in WORDS.items()}
+    assert (
+        "3/4 copies by weight on simulated GNSS, normal threshold alone (paper: 100/100)" in said["isolation"]
+    )
+    assert "0.20 (more than the paper's 0.12)" in said["isolation"]
+    assert "An innocent is named in 1 of 5 decodes" in said["isolation"]
+    assert "Our profile, under its certificate, isolates 1/1 by spread" in said["isolation"]
+    assert "copies 60 episodes (paper: 300)" in said["isolation"]
+    assert "1,200 scales (paper: 4,800)" in said["isolation"]
+    assert "weight on simulated GNSS by the normal threshold: k = 3 0.50 (0.95)" in said["collusion"]
+    assert "An innocent is named in 0 of 7 decodes" in said["collusion"]
+    assert (
+        "3/4 single copies and 3/4 pairs on simulated GNSS (paper: 60/60 and 270/270)"
+        in said["certified-audit"]
+    )
+    assert "7 of 8 certificates" in said["certified-audit"]
+    assert "costs 5.00 (about the paper's 4.50) points" in said["twocarrier"]
+    assert "A copy in our profile costs 0.10 to 0.10 points" in said["twocarrier"]
+    assert "As in the paper: feature matching 1/1 (20/20)" in said["kdclass"]
+    assert "Not as in the paper: feature isometry 1/1 (0/20)" in said["kdclass"]
+    assert "3.50 (less than the paper's 10.90) points of recall, 2.0 to 5.0 by class" in said["copy-cost"]
+
+
+def test_without_rows_tables_are_empty_and_words_say_so() -> None:
+    assert {words([]) for words in WORDS.values()} == {"No rows tell of this yet."}
+    assert all(len(TABLES[name]([]).splitlines()) == 2 for name in WORDS)
+    assert WORDS.keys() <= TABLES.keys()
+
+
+def test_rows_of_a_finished_model_are_read_alike() -> None:
+    old = {"named": [0], "caught": 1, "framed": 0, "verdict": "certified-attribute", "sigma": {}}
+    row = Row(trial=trial("coalition", seed=42, members=[0, 4]), outcome=old, origin={})
+    (found,) = leak_rows([row])
+    assert (found.members, found.size, found.traced("certified")) == ((0, 4), 2, True)
+    assert rules_of([found]) == ["certified"]
+    assert list(by_setting([row])) == [found.setting]
+    (line,) = (each for each in drawn(tracing_table([row])) if each["profile"] == "paper")
+    assert (line["k = 2"], line["framed"], line["copy cost"]) == ("1/1", "0", "-")
+
+
+@pytest.mark.parametrize("rule", ["normal", "candidate", "certified"])
+def test_an_innocent_beside_a_colluder_is_not_traced(rule: str) -> None:
+    (found,) = leak_rows([sized(1, [leak([0, 1], [0, 5], normal=[0, 5])])])
+    assert not found.traced(rule)
+    assert found.frames(rule)
