@@ -202,7 +202,7 @@ def test_words_say_where_rows_agree_and_where_they_do_not() -> None:
     assert "weight on simulated GNSS by the normal threshold: k = 3 0.50 (0.95)" in said["collusion"]
     assert "An innocent is named in 0 of 7 decodes" in said["collusion"]
     assert (
-        "3/4 single copies and 3/4 pairs on simulated GNSS (paper: 60/60 and 270/270)"
+        "3/4 single copies and 3/4 pairs by weight on simulated GNSS (paper: 60/60 and 270/270)"
         in said["certified-audit"]
     )
     assert "7 of 8 certificates" in said["certified-audit"]

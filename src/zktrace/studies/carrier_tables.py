@@ -40,14 +40,15 @@ class PaperCarrier:
     most: int  # the largest coalition size of which all are traced
     kd: str
     cost: float  # points of accuracy
+    rule: str = NORMAL  # the threshold by which it is traced
     shared: int = 0  # the same of the shared model
 
 
 PAPER_TWO: Final = {
     ("weight", "gnss"): PaperCarrier(length=512, design=2, most=2, kd="0/10", cost=4.5),
     ("weight", "cifar10"): PaperCarrier(length=512, design=2, most=2, kd="0/10", cost=4.5),
-    ("feature", "gnss"): PaperCarrier(length=2048, design=3, most=5, kd="10/10", cost=4.8),
-    ("feature", "cifar10"): PaperCarrier(length=2048, design=3, most=8, kd="10/10", cost=6.1),
+    ("feature", "gnss"): PaperCarrier(length=2048, design=3, most=5, kd="10/10", cost=4.8, rule=CANDIDATE),
+    ("feature", "cifar10"): PaperCarrier(length=2048, design=3, most=8, kd="10/10", cost=6.1, rule=CANDIDATE),
 }
 PAPER_KDCLASS: Final = {  # attacker -> what a student copies, survival on both datasets together
     "features": ("feature matching", "feature geometry", 20),
@@ -68,8 +69,7 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
     for setting, leaks in by_setting(rows).items():
         if "+" in setting.carriers:
             continue
-        paper = PAPER_TWO.get((setting.carriers, papers(setting.dataset)))
-        alone = CANDIDATE if setting.carriers == "feature" else NORMAL
+        paper = PAPER_TWO.get(setting.papers)
         lengths = sorted({each.decode["length"] for each in leaks if "length" in each.decode})
         cost = spread([row.outcome["mean_cost_pp"] for row in paid.get(setting, [])])
         lines.append(
@@ -78,7 +78,7 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
                 str(seeds(leaks)),
                 _of(", ".join(map(str, lengths)) or "-", paper, "length"),
                 _of(str(CARRIERS[setting.carriers].colluders), paper, "design"),
-                _of(shown_most(leaks, alone), paper, "most"),
+                _of(shown_most(leaks, paper.rule if paper else NORMAL), paper, "most"),
                 shown_most(leaks, CERTIFIED),
                 _of(survived(rows, setting), paper, "kd"),
                 _of(cost, paper, "cost"),
@@ -126,14 +126,9 @@ def survived(rows: Iterable[Row], setting: Setting) -> str:
         and (row.trial["target"], row.trial["family"]) == (setting.profile, "distill")
         and row.trial["dataset"] == setting.dataset
         and row.trial["preset"]["federation"]["clients"] == setting.stations
-        and setting.carriers in row.outcome["columns"]
     ]
     longest = max((row.trial["parameters"]["epochs"] for row in told), default=0)
-    found = [
-        row.outcome["columns"][setting.carriers]
-        for row in told
-        if row.trial["parameters"]["epochs"] == longest
-    ]
+    found = column_of((row for row in told if row.trial["parameters"]["epochs"] == longest), setting.carriers)
     return f"{_survivals(found)}, {longest} epochs" if found else "-"
 
 
@@ -174,8 +169,13 @@ def kdclass_groups(rows: Iterable[Row]) -> dict[tuple[str, str, str], dict[str, 
 
 
 def _column(rows: list[Row], name: str) -> str:
-    found = [row.outcome["columns"][name] for row in rows if name in row.outcome["columns"]]
+    found = column_of(rows, name)
     return _survivals(found) if found else "-"
+
+
+def column_of(rows: Iterable[Row], name: str) -> list[dict[str, Any]]:
+    """What one carrier alone, or all, said of each suspect that was read on it."""
+    return [row.outcome["columns"][name] for row in rows if name in row.outcome["columns"]]
 
 
 def copy_cost_table(rows: Iterable[Row]) -> str:

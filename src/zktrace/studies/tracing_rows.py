@@ -40,6 +40,11 @@ class Setting(NamedTuple):
         return DATASETS[self.dataset]
 
     @property
+    def papers(self) -> tuple[str, str]:
+        """The carrier, and the paper's own data of the same kind."""
+        return self.carriers, papers(self.dataset)
+
+    @property
     def cells(self) -> tuple[str, str, str, str]:
         """The first of a line."""
         return self.data, str(self.stations), self.carriers, self.profile

@@ -26,7 +26,6 @@ from zktrace.studies.tracing_rows import (
     costs,
     count,
     measured,
-    papers,
     per_seed,
     rules_of,
     seeds,
@@ -44,11 +43,11 @@ PAPER_TRACING: Final = {  # tab:certified-audit; tab:isolation and tab:collusion
     ("feature", "gnss", "threshold alone"): ("-", "1.00", "1.00", "1.00", ".76", "4.8"),
     ("feature", "cifar10", "threshold alone"): ("-", "1.00", "1.00", "1.00", "1.00", "6.1"),
 }
-PAPER_ISOLATION: Final = {  # data, stations -> isolated, q_owner, the nearest innocent, attribution
-    ("gnss", 10): ("100/100", ".12", ".29 to .31", ".98"),
-    ("gnss", 40): ("400/400", ".05", ".25 to .26", ".87"),
-    ("cifar10", 10): ("100/100", ".15", ".29 to .31", "1.00"),
-    ("cifar10", 40): ("400/400", ".06", ".25 to .26", "1.00"),
+PAPER_ISOLATION: Final = {  # carrier, data, stations -> isolated, q_owner, nearest innocent, attribution
+    ("weight", "gnss", 10): ("100/100", ".12", ".29 to .31", ".98"),
+    ("weight", "gnss", 40): ("400/400", ".05", ".25 to .26", ".87"),
+    ("weight", "cifar10", 10): ("100/100", ".15", ".29 to .31", "1.00"),
+    ("weight", "cifar10", 40): ("400/400", ".06", ".25 to .26", "1.00"),
 }
 PAPER_COLLUSION: Final[Mapping[tuple[str, str, int, str], Mapping[int, float]]] = {
     ("weight", "gnss", 10, NORMAL): {2: 1.0, 3: 0.95, 5: 0.4, 8: 0.15},
@@ -60,13 +59,13 @@ PAPER_COLLUSION: Final[Mapping[tuple[str, str, int, str], Mapping[int, float]]] 
     ("feature", "gnss", 10, CANDIDATE): {2: 1.0, 3: 1.0, 5: 1.0, 8: 0.76},
     ("feature", "cifar10", 10, CANDIDATE): {2: 1.0, 3: 1.0, 5: 1.0, 8: 1.0},
 }
-PAPER_DISAGREEMENT: Final = {  # with colluders' rows, weight carrier
-    "gnss": {2: 0.22, 3: 0.24, 5: 0.26, 8: 0.26},
-    "cifar10": {2: 0.25, 3: 0.26, 5: 0.27, 8: 0.28},
+PAPER_DISAGREEMENT: Final = {  # with colluders' rows
+    ("weight", "gnss"): {2: 0.22, 3: 0.24, 5: 0.26, 8: 0.26},
+    ("weight", "cifar10"): {2: 0.25, 3: 0.26, 5: 0.27, 8: 0.28},
 }
-PAPER_AUDIT: Final = {  # data -> single copies, pairs, unanimous-position disagreement of pairs
-    "gnss": ("60/60", "270/270", ".112"),
-    "cifar10": ("100/100", "442/450", ".140"),
+PAPER_AUDIT: Final = {  # carrier, data -> single copies, pairs, unanimous-position disagreement of pairs
+    ("weight", "gnss"): ("60/60", "270/270", ".112"),
+    ("weight", "cifar10"): ("100/100", "442/450", ".140"),
 }
 
 
@@ -118,7 +117,7 @@ def isolation_table(rows: Iterable[Row]) -> str:
         if not alone:
             continue
         told, known = rules_of(alone), paid.get(setting, [])
-        paper = PAPER_ISOLATION.get((papers(setting.dataset), setting.stations), (None,) * 4)
+        paper = PAPER_ISOLATION.get((*setting.papers, setting.stations), (None,) * 4)
         lines.append(
             (
                 *setting.cells,
@@ -150,7 +149,7 @@ def collusion_table(rows: Iterable[Row]) -> str:
     for setting, leaks in by_setting(rows).items():
         several = [each for each in leaks if each.size > 1]
         for rule in rules_of(several) if several else ():
-            paper = _paper_collusion(setting, rule)
+            paper = paper_collusion(setting, rule)
             cells = []
             for size in SIZES[1:]:
                 here = [each for each in several if each.size == size]
@@ -169,8 +168,8 @@ def _apart(setting: Setting, leaks: list[LeakRow]) -> str:
     sizes = [size for size in SIZES[1:] if any(each.size == size for each in leaks)]
     ours = [measured([each for each in leaks if each.size == size], "disagreement") for size in sizes]
     short = "/".join(each.split(" ")[0] for each in ours)
-    paper = PAPER_DISAGREEMENT.get(papers(setting.dataset), {})
-    theirs = "/".join(f"{paper[size]:.2f}" for size in sizes if size in paper)
+    paper = PAPER_DISAGREEMENT.get(setting.papers, {})
+    theirs = "/".join(f"{paper[size]:.2f}" for size in sizes if size in paper) or None
     return short + _beside(setting, theirs, given=setting.stations == TEN)
 
 
@@ -179,7 +178,7 @@ def certified_audit_table(rows: Iterable[Row]) -> str:
     lines = []
     for setting, leaks in by_setting(rows).items():
         alone, pairs = ([each for each in leaks if each.size == size] for size in (1, 2))
-        paper, ten = PAPER_AUDIT.get(papers(setting.dataset), (None,) * 3), setting.stations == TEN
+        paper, ten = PAPER_AUDIT.get(setting.papers, (None,) * 3), setting.stations == TEN
         passed = [each.decode["certificate"] for each in (*alone, *pairs) if "certificate" in each.decode]
         lines.append(
             (
@@ -196,12 +195,12 @@ def certified_audit_table(rows: Iterable[Row]) -> str:
     return markdown(head, lines)
 
 
-def _paper_collusion(setting: Setting, rule: str) -> Mapping[int, float]:
-    key = (setting.carriers, papers(setting.dataset), setting.stations, rule)
+def paper_collusion(setting: Setting, rule: str) -> Mapping[int, float]:
+    """By size, the part of the coalitions that the paper traces."""
+    key = (*setting.papers, setting.stations, rule)
     return PAPER_COLLUSION.get(key, {}) if setting.profile == "paper" else {}
 
 
 def _beside(setting: Setting, value: str | None, *, given: bool = True) -> str:
-    """What the paper has of its weight carrier, behind ours."""
-    alike = setting.carriers == "weight" and setting.profile == "paper"
-    return f" ({value})" if alike and given and value is not None else ""
+    """What the paper has, behind ours in its profile."""
+    return f" ({value})" if setting.profile == "paper" and given and value is not None else ""

@@ -14,6 +14,7 @@ from zktrace.studies.carrier_tables import (
     PAPER_RUNS,
     PAPER_TWO,
     class_losses,
+    column_of,
     kdclass_groups,
     mean_loss,
     most_traced,
@@ -36,7 +37,7 @@ from zktrace.studies.tracing_rows import (
     rate,
     rules_of,
 )
-from zktrace.studies.tracing_tables import PAPER_AUDIT, PAPER_COLLUSION, PAPER_ISOLATION, TEN
+from zktrace.studies.tracing_tables import PAPER_AUDIT, PAPER_ISOLATION, TEN, paper_collusion
 
 _NEAR: Final = 0.05  # rates that differ by no more agree
 _NEAR_POINTS: Final = 1.5  # points of accuracy that do
@@ -54,19 +55,19 @@ def isolation_words(rows: Iterable[Row]) -> str:
         if _ours(setting):
             continue
         rule = NORMAL if NORMAL in rules_of(leaks) else CERTIFIED
-        paper = PAPER_ISOLATION.get((papers(setting.dataset), setting.stations))
-        paper = paper if setting.carriers == "weight" else None
+        paper = PAPER_ISOLATION.get((*setting.papers, setting.stations))
         beside = f" (paper: {paper[0]})" if paper else ""
         where = f"by {setting.carriers} on {_place(setting)}, {RULES[rule]}"
         told.append(f"{count(leaks, rule)} copies {where}{beside}")
         q = per_seed((each.seed, each.decode.get("disagreement")) for each in leaks)
         if paper and q:
-            apart.append(f"{_beside(mean(q), float(paper[1]))} on {_place(setting)}")
+            near = _beside(mean(q), float(paper[1]))
+            apart.append(f"{near} by {setting.carriers} on {_place(setting)}")
     if not told:
         return _NO_ROWS
     ours = _pooled(groups)
     first = f"In the paper's profile the owner of {_and(told)} is isolated."
-    owner = f" Its row and the weight carrier's decode differ in a part of {_and(apart)}." if apart else ""
+    owner = f" Its row is not what is read in a part of the positions: {_and(apart)}." if apart else ""
     beside = f" Our profile, under its certificate, isolates {_and(ours)}." if ours else ""
     return f"{first}{owner}{beside}{_framed(each for some in groups.values() for each in some)}{_why(rows)}"
 
@@ -97,8 +98,7 @@ def collusion_words(rows: Iterable[Row]) -> str:
 
 def _rates(setting: Setting, leaks: list[LeakRow], rule: str) -> dict[int, tuple[float, float]]:
     """By size, ours and the paper's."""
-    key = (setting.carriers, papers(setting.dataset), setting.stations, rule)
-    paper = PAPER_COLLUSION.get(key, {}) if not _ours(setting) else {}
+    paper = paper_collusion(setting, rule)
     told = [each for each in leaks if each.named(rule) is not None]
     found = {size: rate((each for each in told if each.size == size), rule) for size in paper}
     return {size: (ours, paper[size]) for size, ours in found.items() if ours is not None}
@@ -109,17 +109,18 @@ def certified_audit_words(rows: Iterable[Row]) -> str:
     rows = list(rows)
     groups, told = by_setting(rows), []
     for setting, leaks in groups.items():
-        paper = PAPER_AUDIT.get(papers(setting.dataset))
-        if (setting.carriers, setting.profile) == ("weight", "paper") and paper:
+        paper = PAPER_AUDIT.get(setting.papers)
+        if paper and not _ours(setting):
             cells = [count([each for each in leaks if each.size == size], CERTIFIED) for size in (1, 2)]
             beside = f"(paper: {paper[0]} and {paper[1]})"
-            told.append(f"{cells[0]} single copies and {cells[1]} pairs on {_place(setting)} {beside}")
+            where = f"by {setting.carriers} on {_place(setting)}"
+            told.append(f"{cells[0]} single copies and {cells[1]} pairs {where} {beside}")
     if not told:
         return _NO_ROWS
-    decodes = [each for leaks in groups.values() for each in leaks if each.size <= 2 and each.decode]
-    gated = [each for each in decodes if not _ours(each.setting) and each.setting.carriers == "weight"]
-    passed = [each.decode["certificate"] for each in gated]
-    first = f"Under the paper's rule with its certificate the weight carrier names a holder of {_and(told)}."
+    known = [leaks for each, leaks in groups.items() if each.papers in PAPER_AUDIT and not _ours(each)]
+    decodes = [each.decode for leaks in known for each in leaks if each.size <= 2]
+    passed = [each["certificate"] for each in decodes if "certificate" in each]
+    first = f"The paper's rule with its certificate names a holder of {_and(told)}."
     gate = f" {sum(passed)} of {len(passed)} certificates of the positive tail pass." if passed else ""
     framed = sum(each.frames(CERTIFIED) for leaks in groups.values() for each in leaks if each.size <= 2)
     return f"{first}{gate} Innocents are named in {framed} decisions, our profile's among them.{_why(rows)}"
@@ -130,11 +131,10 @@ def twocarrier_words(rows: Iterable[Row]) -> str:
     rows = list(rows)
     paid, lines = costs(rows), []
     for setting, leaks in by_setting(rows).items():
-        paper = PAPER_TWO.get((setting.carriers, papers(setting.dataset)))
+        paper = PAPER_TWO.get(setting.papers)
         price = [row.outcome["mean_cost_pp"] for row in paid.get(setting, [])]
-        if paper and price and setting.profile == "paper":
-            rule = CANDIDATE if setting.carriers == "feature" else NORMAL
-            most = shown_most(leaks, rule if rule in rules_of(leaks) else CERTIFIED)
+        if paper and price and not _ours(setting):
+            most = shown_most(leaks, paper.rule if paper.rule in rules_of(leaks) else CERTIFIED)
             cost = _beside(mean(price), paper.cost, near=_NEAR_POINTS)
             where = f"{setting.carriers}, {_place(setting)}"
             lines.append(
@@ -153,13 +153,8 @@ def kdclass_words(rows: Iterable[Row]) -> str:
     groups = kdclass_groups(rows)
     alike, unlike = list[str](), list[str]()
     for attacker, (words, _, paper) in PAPER_KDCLASS.items():
-        told = [
-            row.outcome["columns"]["feature"]
-            for (_, who, _), found in groups.items()
-            if who == attacker
-            for row in found.get("paper", [])
-            if "feature" in row.outcome["columns"]
-        ]
+        rows_of = [row for (_, who, _), some in groups.items() if who == attacker for row in some["paper"]]
+        told = column_of(rows_of, "feature")
         if told:
             kept = sum(bool(each["caught"]) and not each["framed"] for each in told)
             same = abs(kept / len(told) - paper / PAPER_RUNS) <= _NEAR
