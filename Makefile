@@ -54,5 +54,5 @@ $(VENV)/.learn: pyproject.toml constraints.txt $(VENV)/.torch
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.torch
 	@echo "downloading what zktrace and its tests need beside it (about 200 MB, once)"
-	@$(PIP) -e '.[learn,federation,operator,dev]'
+	@$(PIP) -e '.[learn,federation,operator,report,dev]'
 	@touch $@ $(VENV)/.learn

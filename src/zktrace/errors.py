@@ -38,6 +38,7 @@ EXTRAS: Final = {  # packages outside of the light core, by the name they are im
     "httpx": ("HTTPX", "federation"),
     "sqlalchemy": ("SQLAlchemy", "operator"),
     "psycopg": ("psycopg", "postgresql"),
+    "matplotlib": ("Matplotlib", "report"),
 }
 
 

@@ -26,6 +26,7 @@ from zktrace.cli.study_attacks import attacks
 from zktrace.cli.study_guard import guard
 from zktrace.cli.study_insiders import insiders, steering
 from zktrace.cli.study_models import coalitions, models, strengths
+from zktrace.cli.study_paper import figure, paper
 from zktrace.cli.study_stressors import stressors
 from zktrace.cli.study_tracing import tracing
 from zktrace.cli.studying import DryRun, StudyWorkers, carry_out
@@ -191,21 +192,28 @@ app.command("attacks")(attacks)
 app.command("insiders")(insiders)
 app.command("steering")(steering)
 app.command("stressors")(stressors)
+app.command("paper")(paper)
+app.command("figure")(figure)
 
 
 @app.command("table")
 def table(
-    rows: Annotated[list[Path], typer.Argument(help="Files of rows.")],
     kind: Annotated[str, typer.Option("--kind", help="federation, tracing, innocents, ...")],
+    rows: Annotated[
+        list[Path] | None, typer.Argument(help="Files of rows; a table that is computed needs none.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw a table of the documentation (Markdown) from saved rows."""
     from zktrace.studies.rows import Rows
-    from zktrace.studies.tables import TABLES, rows_of
+    from zktrace.studies.tables import COMPUTED, TABLES, rows_of
 
     if kind not in TABLES:
         raise InputError(f"no table {kind!r}; known: {', '.join(TABLES)}")
-    text = TABLES[kind]([row for path in rows for row in rows_of(Rows(path), kind)])
+    if not rows and kind not in COMPUTED:
+        raise InputError(f"the table {kind} is drawn from rows: name a file of them")
+    wanted = [] if kind in COMPUTED else rows or []
+    text = TABLES[kind]([row for path in wanted for row in rows_of(Rows(path), kind)])
     emit({"ok": True, "table": text}, as_json=as_json, text=text)
 
 

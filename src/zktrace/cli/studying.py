@@ -11,7 +11,7 @@ from zktrace.cli.output import emit
 from zktrace.errors import TrialsFailed
 
 if TYPE_CHECKING:
-    from zktrace.studies.runner import Batch
+    from zktrace.studies.runner import Batch, Ran
 
 StudyWorkers = Annotated[int, typer.Option("--workers", min=1, help="Processes that do trials.")]
 DryRun = Annotated[
@@ -38,11 +38,16 @@ def carry_out(batches: "Sequence[Batch]", out: Path, *, workers: int, dry_run: b
         return
     with counted_progress() as progress:
         ran = run_study(batches, rows, workers=workers, progress=progress)
-    told = f"{len(ran.made)} new rows in {out}, {ran.there} were there"
+    told(ran, out, as_json=as_json)
+
+
+def told(ran: "Ran", out: Path, *, as_json: bool) -> None:
+    """Say what a run came to; what failed is an error."""
+    summary = f"{len(ran.made)} new rows in {out}, {ran.there} were there"
     if ran.failures:
         for each in ran.failures:
             sys.stderr.write(each.trace)
         some = "; ".join(f"{each.name}: {each.message}" for each in ran.failures[:_TOLD])
         more = f"; and {len(ran.failures) - _TOLD} more" if len(ran.failures) > _TOLD else ""
-        raise TrialsFailed(f"{len(ran.failures)} failed ({told}): {some}{more}")
-    emit({"ok": True, "new": len(ran.made), "there": ran.there}, as_json=as_json, text=told)
+        raise TrialsFailed(f"{len(ran.failures)} failed ({summary}): {some}{more}")
+    emit({"ok": True, "new": len(ran.made), "there": ran.there}, as_json=as_json, text=summary)

@@ -16,6 +16,7 @@ from zktrace.errors import InputError
 from zktrace.learning.arrays import Images, Labels
 from zktrace.learning.threads import single_threaded
 from zktrace.studies.attack_targets import AttackTarget
+from zktrace.studies.federation import SPEED
 from zktrace.studies.ground import Ground
 from zktrace.studies.leaker import leakers_samples
 from zktrace.studies.rows import trial_id
@@ -23,7 +24,7 @@ from zktrace.studies.runner import Progress, Trial, quietly
 
 SAMPLES: Final = 16_000  # of an attacker who trains
 _ATTACK, _SAMPLES = 17, 18  # purposes of randomness
-_TRAINED, _READ = 70.0, 5.0  # seconds of an attack, and of reading what is left
+_READ = 5.0  # seconds of what trains nothing, and of reading what is left
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,14 @@ class AttackBatch:
     @property
     def guess(self) -> float:
         """Those who train take most of it."""
-        return sum(_TRAINED if each.trained else _READ for each in self.attacks)
+        return sum(_READ + self._training(each) for each in self.attacks)
+
+    def _training(self, attack: Attack) -> float:
+        """By the images that an attacker trains on."""
+        preset, given = self.target.ground.federation.preset, attack.parameters
+        episodes = given.get("episodes", 0) * preset.episodes.shape.images
+        epochs = given.get("epochs", 0) * (self.samples or preset.data.samples)
+        return float((episodes + epochs) / SPEED * preset.model.width / 64)
 
     def trials(self, report: Progress) -> Iterator[Trial]:
         """In the order of the grid."""

@@ -10,6 +10,11 @@ from zktrace.errors import InputError, Refused
 from zktrace.studies.attack_tables import attacks_carriers_table, attacks_table
 from zktrace.studies.carrier_tables import copy_cost_table, kdclass_table, twocarrier_table
 from zktrace.studies.cells import DATASETS, column_names, framed, named, taught
+from zktrace.studies.computed_tables import (
+    finite_guarantees_table,
+    secrecy_table,
+    soundness_split_table,
+)
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
 from zktrace.studies.identity_tables import (
     attribution_table,
@@ -288,4 +293,8 @@ TABLES = {
     "twocarrier": twocarrier_table,
     "kdclass": kdclass_table,
     "copy-cost": copy_cost_table,
+    "finite-guarantees": finite_guarantees_table,
+    "soundness-split": soundness_split_table,
+    "secrecy": secrecy_table,
 }
+COMPUTED = frozenset({"finite-guarantees", "soundness-split", "secrecy"})  # of no rows

@@ -1,0 +1,220 @@
+"""Figures of identity marks: what is left of codewords under load and under attack."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean, pstdev
+from typing import Any, Final
+
+from zktrace.studies.attack_tables import PAPER_ATTACKS, PaperCell
+from zktrace.studies.cells import DATASETS
+from zktrace.studies.figures import (
+    HUES,
+    MARKERS,
+    Curve,
+    FigureData,
+    Hue,
+    Marker,
+    Panel,
+    Point,
+    Reference,
+    dataset_of,
+)
+from zktrace.studies.rows import Row
+
+# tab:survival: load, diagnostic, own codeword, attribution, its standard deviation
+PAPER_SURVIVAL: Final = {
+    "gnss": (
+        (0.13, 0.99, 1.00, 1.00, 0.0),
+        (0.27, 0.90, 0.96, 0.98, 0.04),
+        (0.53, 0.75, 0.88, 0.96, 0.03),
+        (1.07, 0.64, 0.77, 0.87, 0.04),
+    ),
+    "cifar10": (
+        (0.13, 0.97, 1.00, 1.00, 0.0),
+        (0.27, 0.83, 0.94, 1.00, 0.0),
+        (0.53, 0.68, 0.86, 1.00, 0.0),
+        (1.07, 0.59, 0.76, 1.00, 0.0),
+        (2.13, 0.55, 0.66, 0.88, 0.04),
+        (3.20, 0.53, 0.63, 0.61, 0.05),
+    ),
+}
+
+
+def loads(rows: Iterable[Row]) -> dict[str, dict[float, list[Mapping[str, Any]]]]:
+    """Marks of trained federations by data and load, of studies that change only how many take part."""
+    found: dict[str, dict[float, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        study, marks = row.trial["study"], row.outcome.get("marks")
+        alike = study == "federation" or (
+            study == "stressors" and str(row.trial.get("variant", "")).startswith("stations-")
+        )
+        if alike and marks and row.outcome.get("marked", True):
+            found[dataset_of(row)][round(float(marks["load"]), 2)].append(marks)
+    return found
+
+
+def _over_load(
+    name: str, groups: Mapping[float, list[Mapping[str, Any]]]
+) -> tuple[tuple[Point, ...], tuple[float, ...]]:
+    ordered = sorted(groups.items())
+    values = [[float(each[name]) for each in some] for _, some in ordered]
+    points = tuple((load, mean(each)) for (load, _), each in zip(ordered, values, strict=True))
+    return points, tuple(pstdev(each) for each in values)
+
+
+def survival_figure(rows: Sequence[Row]) -> FigureData | None:
+    """`fig:survival`: attribution, own codeword and diagnostic against the load."""
+    found = loads(rows)
+    if not found:
+        return None
+    whole = []
+    for data in (each for each in DATASETS if each in found or each in PAPER_SURVIVAL):
+        look: dict[str, Any] = {"hue": HUES[data], "marker": MARKERS[data]}
+        if data in found:
+            points, spread = _over_load("attribution", found[data])
+            whole.append(Curve(label=f"{DATASETS[data]}, ours", points=points, spread=spread, **look))
+        if told := PAPER_SURVIVAL.get(data):
+            points, spread = tuple((x[0], x[3]) for x in told), tuple(x[4] for x in told)
+            whole.append(
+                Curve(label=f"{_plain(data)}, paper", points=points, spread=spread, paper=True, **look)
+            )
+    first = Panel(
+        title="Attribution",
+        x="identity load",
+        y="stations attributed",
+        curves=tuple(whole),
+        references=(Reference(label="rank", value=1.0, upright=True),),
+        y_range=(0.0, 1.08),
+    )
+    return FigureData(
+        name="survival",
+        title="Attribution and agreement against the identity load",
+        description="Attribution, agreement with one's own codeword, and what the diagnostic predicts, "
+        "against the load: codeword bits of all stations over BatchNorm scales.",
+        panels=(first, *(_agreement(data, found[data]) for data in DATASETS if data in found)),
+    )
+
+
+def _agreement(data: str, groups: Mapping[float, list[Mapping[str, Any]]]) -> Panel:
+    told = PAPER_SURVIVAL.get(data, ())
+    curves = [
+        Curve(label="own codeword, ours", points=_over_load("self_agreement", groups)[0]),
+        Curve(
+            label="diagnostic, ours",
+            points=_over_load("predicted", groups)[0],
+            hue="purple",
+            marker="diamond",
+        ),
+    ]
+    if told:
+        curves += [
+            Curve(label="own codeword, paper", points=tuple((x[0], x[2]) for x in told), paper=True),
+            Curve(
+                label="diagnostic, paper",
+                points=tuple((x[0], x[1]) for x in told),
+                hue="purple",
+                marker="diamond",
+                paper=True,
+            ),
+        ]
+    return Panel(
+        title=DATASETS[data],
+        x="identity load",
+        y="bits that agree",
+        curves=tuple(curves),
+        references=(Reference(label="chance", value=0.5),),
+        y_range=(0.4, 1.05),
+    )
+
+
+def survival_figure_words(rows: Sequence[Row]) -> str:
+    """Loads that were run, and whether the diagnostic stays below."""
+    told = []
+    for data, groups in loads(rows).items():
+        below = sum(each["predicted"] <= each["self_agreement"] for some in groups.values() for each in some)
+        count = sum(map(len, groups.values()))
+        at = ", ".join(f"{load:g}" for load in sorted(groups))
+        told.append(
+            f"{DATASETS[data]}: federations at the loads {at}; own agreement is above the diagnostic in "
+            f"{below} of {count} (paper: in every cell)."
+        )
+    return " ".join(told)
+
+
+def _plain(data: str) -> str:
+    """The paper's data, which are recorded."""
+    return "GNSS" if data == "gnss" else DATASETS[data]
+
+
+_ATTACKS: Final[tuple[tuple[str, Hue, Marker], ...]] = (
+    ("clean", "grey", "circle"),
+    ("channels pruned, 50 %", "blue", "square"),
+    ("noise, 2.0", "orange", "triangle"),
+    ("quantised, 2 bits", "green", "diamond"),
+    ("PGD, 0.1", "purple", "down"),
+    ("layers 3 and 4 reset", "blue", "plus"),
+    ("trained on, 100 episodes", "orange", "cross"),
+    ("distilled, 80 epochs", "green", "star"),
+)
+
+
+def attacked(rows: Iterable[Row], cell: PaperCell, data: str) -> list[Row]:
+    """Rows of one attack of the paper's table on shared models."""
+    return [
+        row
+        for row in rows
+        if row.trial["study"] == "attacks"
+        and row.trial["target"] == "identity"
+        and row.trial["dataset"] == data
+        and cell.about(row.trial)
+    ]
+
+
+def tradeoff_figure(rows: Sequence[Row]) -> FigureData | None:
+    """`fig:tradeoff`: accuracy against agreement with one's own codeword, attack by attack."""
+    panels = []
+    for data, cells in PAPER_ATTACKS.items():
+        ours, theirs = [], []
+        for cell, (label, hue, marker) in zip(cells, _ATTACKS, strict=True):
+            look: dict[str, Any] = {"hue": hue, "marker": marker, "joined": False}
+            if some := attacked(rows, cell, data):
+                own = mean(row.outcome["marks"]["self_agreement"] for row in some)
+                right = 100 * mean(float(row.outcome["accuracy"]) for row in some)
+                ours.append(Curve(label=label, points=((own, right),), **look))
+            _, agrees, accuracy = cell.values
+            told = ((float(agrees), float(accuracy)),)
+            theirs.append(Curve(label=f"{label}, paper", points=told, paper=True, **look))
+        if ours:
+            panels.append(
+                Panel(
+                    title=DATASETS[data],
+                    x="bits that agree with one's own codeword",
+                    y="accuracy, %",
+                    curves=(*ours, *theirs),
+                    references=(Reference(label="erased", value=0.5, upright=True),),
+                )
+            )
+    if not panels:
+        return None
+    return FigureData(
+        name="tradeoff",
+        title="Accuracy against what is left of the mark",
+        description="Each attack on the shared model as a point: agreement with one's own codeword, and "
+        "accuracy. High accuracy at an agreement of one half would be a mark erased for nothing.",
+        panels=tuple(panels),
+    )
+
+
+def tradeoff_words(rows: Sequence[Row]) -> str:
+    """Which attacks erase the mark."""
+    told = []
+    for data, cells in PAPER_ATTACKS.items():
+        gone = []
+        for cell, (label, _, _) in zip(cells, _ATTACKS, strict=True):
+            some = attacked(rows, cell, data)
+            own = mean(row.outcome["marks"]["self_agreement"] for row in some) if some else 1.0
+            if own < 0.6:
+                gone.append(f"{label} ({own:.2f})")
+        if any(attacked(rows, cell, data) for cell in cells):
+            told.append(f"{DATASETS[data]}: agreement falls below 0.6 by {', '.join(gone) or 'no attack'}.")
+    return " ".join([*told, "Paper: by the reset of layers 3 and 4, and by distillation."])

@@ -1,0 +1,257 @@
+"""All that the paper measured, as one plan: experiments with their batches, the cheap ones first.
+
+A plan goes seed by seed through every experiment, so that a run that is stopped has something of everything.
+Experiments of one seed share its federation: what one of them trains, the others find. How many of the seeds
+an experiment takes stands in `SEEDS_OF`; what trains most takes fewer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from zktrace.attacks.grid import FAMILIES, Attack, grid
+from zktrace.carriers import Profile
+from zktrace.errors import InputError
+from zktrace.learning.presets import Preset
+from zktrace.marking.settings import CopySettings
+from zktrace.studies import disguise, federation, insiders, steering
+from zktrace.studies.attack_targets import IDENTITY, targets
+from zktrace.studies.attacks import AttackBatch
+from zktrace.studies.federation import FederationTrial
+from zktrace.studies.ground import CARRIERS, Ground, grounds
+from zktrace.studies.rows import Rows
+from zktrace.studies.runner import Batch, Estimate, Progress, Trial, estimate
+from zktrace.studies.suspects import Students
+from zktrace.studies.tracing import TracingBatch, TracingTrial, coalitions
+
+SEEDS: Final = (42, 137, 271, 314, 1729, 2718, 3141, 5772, 6561, 9999)  # the paper's
+SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten of all
+    "steering": 1,
+    "federation": 10,
+    "attacks": 10,
+    "tracing": 3,
+    "attacked-copies": 3,
+    "insiders": 3,
+    "disguise": 3,
+    "distillation": 3,
+}
+COPY_EPISODES: Final = 60  # of copies in the profile paper; of those that insiders erase, the paper's 300
+INSIDER_EPISODES: Final = 300
+DISTILLED: Final = 80  # epochs
+TUNED: Final = 100  # episodes
+DISTILLERS: Final = ("none", "features", "deeper", "logits", "isometry")
+ERASERS: Final = ("negation", "fresh", "hybrid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperSetting:
+    """What a plan is for."""
+
+    preset: Preset
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    work: Path
+    cifar10: Path | None = None
+    cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.seeds or not self.datasets:
+            raise InputError("a plan needs a seed and a set of data")
+
+    def federations(self, seed: int) -> list[FederationTrial]:
+        """With marks, one for each set of data."""
+        found = federation.trials(self.preset, list(self.datasets), [seed])
+        return [each for each in found if each.preset.marks.lambda_wm]
+
+    def grounds(self, seed: int, *profiles: str, episodes: int = COPY_EPISODES) -> list[Ground]:
+        """These federations as operators have them."""
+        return grounds(
+            self.federations(seed),
+            profiles,
+            CopySettings(episodes=episodes),
+            work=self.work,
+            cifar10=self.cifar10,
+            cache=self.cache,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Batches by seed."""
+
+    name: str
+    parts: Mapping[int, tuple[Batch, ...]]
+    trains: frozenset[str] = frozenset()  # keys of prerequisites that its own trials leave behind
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """All of them."""
+        return tuple(batch for part in self.parts.values() for batch in part)
+
+
+def experiments(setting: PaperSetting, only: Sequence[str] = ()) -> tuple[Experiment, ...]:
+    """The plan, or some of its experiments, cheap ones first."""
+    if unknown := [each for each in only if each not in _MADE]:
+        raise InputError(f"no experiment {unknown[0]!r}; known: {', '.join(_MADE)}")
+    return tuple(_experiment(setting, name) for name in _MADE if not only or name in only)
+
+
+def _experiment(setting: PaperSetting, name: str) -> Experiment:
+    chosen = setting.seeds[: SEEDS_OF[name]]
+    own = [run.folder for seed in chosen for run in setting.federations(seed)] if name == "federation" else []
+    return Experiment(
+        name=name,
+        parts={seed: tuple(_MADE[name](setting, seed)) for seed in chosen},
+        trains=frozenset(own),
+    )
+
+
+def stages(plan: Sequence[Experiment]) -> Iterator[tuple[Experiment, tuple[Batch, ...]]]:
+    """In the order in which they are run: seed by seed, in each of them experiment by experiment."""
+    seeds = dict.fromkeys(seed for each in plan for seed in each.parts)
+    return ((each, each.parts[seed]) for seed in seeds for each in plan if seed in each.parts)
+
+
+def estimates(plan: Sequence[Experiment], rows: Rows) -> dict[str, Estimate]:
+    """What is left of each; a federation that several experiments need counts for the first of them."""
+    seen, found = set[str](), dict[str, Estimate]()
+    for each in plan:
+        left = estimate(each.batches, rows)
+        missing = {need.key: need.guess for batch in each.batches for need in batch.needs if not need.ready()}
+        twice = sum(guess for key, guess in missing.items() if key in seen)
+        found[each.name] = Estimate(trials=left.trials, seconds=left.seconds - twice)
+        seen |= missing.keys() | each.trains
+    return found
+
+
+def _federation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    return federation.batches(
+        setting.preset,
+        list(setting.datasets),
+        [seed],
+        work=setting.work,
+        cifar10=setting.cifar10,
+        cache=setting.cache,
+    )
+
+
+def _steering(_setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    return steering.batches(steering.steering_trials(seed=seed))
+
+
+def _attacks(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """The paper's grids on shared models, without students."""
+    quick = [each for each in FAMILIES if each != "distill"]
+    return _attacked(setting, seed, (IDENTITY,), grid("paper", quick, lengths={"finetune": [TUNED]}))
+
+
+def _attacked_copies(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """A point of each family on a copy."""
+    quick = [each for each in FAMILIES if each != "distill"]
+    return _attacked(
+        setting, seed, ("paper", "informed"), grid("short", quick, lengths={"finetune": [TUNED]})
+    )
+
+
+def _distillation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """Students of features, on shared models and copies."""
+    points = grid("paper", ["distill"], lengths={"distill": [DISTILLED]})
+    return _attacked(setting, seed, (IDENTITY, "paper", "informed"), points)
+
+
+def _attacked(
+    setting: PaperSetting, seed: int, aims: Sequence[str], points: Sequence[Attack]
+) -> list[AttackBatch]:
+    found = targets(
+        setting.federations(seed),
+        aims,
+        CopySettings(episodes=COPY_EPISODES),
+        work=setting.work,
+        cifar10=setting.cifar10,
+        cache=setting.cache,
+    )
+    return [AttackBatch(target=each, attacks=tuple(points)) for each in found]
+
+
+def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """Own rows erased with once, twice and four times the effort of a copy."""
+    places = setting.grounds(seed, "paper", "informed", episodes=INSIDER_EPISODES)
+    once = insiders.trials(places, kinds=ERASERS, knows=["directions"], episodes=[INSIDER_EPISODES], count=1)
+    more = insiders.trials(
+        places,
+        kinds=["hybrid"],
+        knows=["directions"],
+        episodes=[2 * INSIDER_EPISODES, 4 * INSIDER_EPISODES],
+        count=1,
+    )
+    return insiders.batches([*once, *more])
+
+
+def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    places = setting.grounds(seed, "paper", "informed")
+    return disguise.batches(places, students=Students(), attackers=DISTILLERS)
+
+
+def _tracing(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """The paper's carriers alone, ours together."""
+    found = []
+    for place in setting.grounds(seed, "paper", "informed"):
+        sets = [(each,) for each in CARRIERS["paper"]] if place.profile == "paper" else [CARRIERS["informed"]]
+        found += [GroundTracing(ground=place, carriers=each) for each in sets]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundTracing:
+    """Copies of a federation that may have to be trained first, leaked alone and averaged."""
+
+    ground: Ground
+    carriers: tuple[str, ...]
+    study: ClassVar[str] = "tracing"
+    guess: ClassVar[float] = 300.0
+
+    @property
+    def name(self) -> str:
+        """By federation, carriers and profile."""
+        return f"{self.ground.key}-{'+'.join(self.carriers)}-{self.profile}"
+
+    @property
+    def profile(self) -> Profile:
+        """Of the copies."""
+        return self.ground.profile
+
+    @property
+    def needs(self) -> tuple[Ground, ...]:
+        """The federation, trained."""
+        return (self.ground,)
+
+    @property
+    def size(self) -> int:
+        """The cost, and a row for each coalition."""
+        trained = self.ground.federation
+        return 1 + len(list(coalitions(trained.preset.federation.clients, trained.seed)))
+
+    def trials(self, report: Progress) -> Iterator[Trial]:
+        """As of a model file."""
+        trial = TracingTrial(
+            spec=self.ground.spec,
+            model=self.ground.model,
+            carriers=self.carriers,
+            profile=self.profile,
+            settings=self.ground.settings,
+        )
+        return TracingBatch(trial=trial, work=self.ground.work).trials(report)
+
+
+_MADE: Final[Mapping[str, Callable[[PaperSetting, int], Sequence[Batch]]]] = {
+    "steering": _steering,
+    "federation": _federation,
+    "attacks": _attacks,
+    "tracing": _tracing,
+    "attacked-copies": _attacked_copies,
+    "insiders": _insiders,
+    "disguise": _disguise,
+    "distillation": _distillation,
+}
+NAMES: Final = tuple(_MADE)

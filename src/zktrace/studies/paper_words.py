@@ -1,0 +1,67 @@
+"""A sentence or two in words for tables of attacks, insiders and steered words, computed from their rows."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from zktrace.studies.attack_tables import PAPER_ATTACKS
+from zktrace.studies.cells import DATASETS
+from zktrace.studies.identity_figures import attacked
+from zktrace.studies.rows import Row
+
+
+def attacks_words(rows: Sequence[Row]) -> str:
+    """Attacks of the paper's table: how often attribution comes out as there."""
+    told = []
+    for data, cells in PAPER_ATTACKS.items():
+        differs, count = [], 0
+        for cell in cells:
+            some = attacked(rows, cell, data)
+            if not some:
+                continue
+            count += 1
+            ours = mean(row.outcome["marks"]["attribution"] for row in some)
+            if abs(ours - float(cell.values[0])) > 0.1:
+                given = ", ".join(f"{key} {value}" for key, value in cell.parameters.items())
+                differs.append(f"{cell.family} {given}: {ours:.2f} (paper {cell.values[0]})")
+        if count:
+            apart = f"; apart: {'; '.join(differs)}" if differs else ""
+            told.append(
+                f"{DATASETS[data]}: {count - len(differs)} of {count} attacks of the paper's table leave "
+                f"attribution within 0.1 of the paper's{apart}."
+            )
+    return " ".join(told)
+
+
+def insiders_words(rows: Sequence[Row]) -> str:
+    """Who escapes, by profile."""
+    told = []
+    for profile in ("paper", "informed"):
+        found = [row for row in rows if row.trial["study"] == "insiders" and row.trial["profile"] == profile]
+        hybrids = [row for row in found if row.trial["kind"] == "hybrid"]
+        if found:
+            told.append(
+                f"Profile {profile}: {sum(row.outcome['escaped'] for row in found)} of {len(found)} insiders "
+                f"escaped, {sum(row.outcome['escaped'] for row in hybrids)} of {len(hybrids)} by the hybrid; "
+                f"{sum(row.outcome['framed'] > 0 for row in found)} framed somebody."
+            )
+    return " ".join([*told, "Paper: the hybrid escapes in 5, 20 and 0 of 20 by effort; nobody is framed."])
+
+
+def steering_words(rows: Sequence[Row]) -> str:
+    """Pairs under the paper's steering, and what steering downwards does."""
+    found = [row for row in rows if row.trial["study"] == "steering"]
+    pairs = [row for row in found if row.trial["size"] == 2 and row.trial["steering"] == "majority"]
+    traced, count = (
+        sum(row.outcome["traced"] for row in pairs),
+        sum(row.trial["trials"] for row in pairs),
+    )
+    framed = sum(row.outcome["framed"] for row in found)
+    every = sum(row.trial["trials"] for row in found)
+    lowest = min(found, key=lambda row: row.outcome["traced"] / row.trial["trials"])
+    return (
+        f"Pairs that steer to their majority are traced in {traced} of {count} (paper: every one). "
+        f"In {framed} of {every} coalitions of any kind an innocent is named (paper: 0 of 400). A coalition "
+        f"that knows better does better: {lowest.trial['size']} members, law {lowest.trial['law']}, "
+        f"{lowest.trial['steering']} at {lowest.trial['strength']:g} of the positions, are traced in "
+        f"{lowest.outcome['traced']} of {lowest.trial['trials']}, which the paper did not try."
+    )

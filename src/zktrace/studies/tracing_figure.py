@@ -1,0 +1,144 @@
+"""The figure of coalitions: who is traced, who is framed, and how far scores lie from the threshold."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from zktrace.certificates.lengths import candidate_threshold
+from zktrace.studies.cells import DATASETS
+from zktrace.studies.figures import HUES, Curve, FigureData, Hue, Marker, Panel, Point, Reference
+from zktrace.studies.rows import Row
+
+RECIPIENTS: Final = 10
+LEVEL: Final = 1e-3
+_SIZES: Final = (1, 2, 3, 5, 8)
+# tab:collusion: coalitions of 2, 3, 5 and 8 that are traced, threshold alone; of singles tab:isolation
+PAPER_COLLUSION: Final = {
+    ("weight", "gnss"): (1.0, 1.0, 0.95, 0.40, 0.15),
+    ("weight", "cifar10"): (1.0, 1.0, 0.75, 0.35, 0.0),
+    ("feature", "gnss"): (None, 1.0, 1.0, 1.0, 0.76),
+    ("feature", "cifar10"): (None, 1.0, 1.0, 1.0, 1.0),
+}
+
+
+def coalition_rows(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Coalitions of the study of tracing, by data, carriers and profile."""
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.trial["study"] == "tracing" and row.trial.get("part") == "coalition":
+            found[row.trial["dataset"], "+".join(row.trial["carriers"]), row.trial["profile"]].append(row)
+    return dict(sorted(found.items()))
+
+
+_TRACED: Final[tuple[tuple[Hue, Marker], ...]] = (
+    ("blue", "circle"),
+    ("orange", "square"),
+    ("green", "triangle"),
+    ("purple", "diamond"),
+    ("grey", "down"),
+)
+
+
+def tracing_figure(rows: Sequence[Row]) -> FigureData | None:
+    """`fig:tracing`: coalitions traced and innocents framed by size; scores against the threshold."""
+    found = coalition_rows(rows)
+    if not found:
+        return None
+    sets = list(dict.fromkeys(key[1:] for key in found))
+    looks = {key: _TRACED[number % len(_TRACED)] for number, key in enumerate(sets)}
+    panels = [_traced(data, found, looks) for data in DATASETS if any(key[0] == data for key in found)]
+    return FigureData(
+        name="tracing",
+        title="Coalitions traced, innocents framed, and the margin of scores",
+        description="Share of coalitions of each size in which a member and nobody else was named, share in "
+        "which an innocent was named, and the least owner's and greatest innocent's score of single copies.",
+        panels=(*panels, _margins(found)),
+    )
+
+
+def _traced(
+    data: str,
+    found: Mapping[tuple[str, str, str], list[Row]],
+    looks: Mapping[tuple[str, str], tuple[Hue, Marker]],
+) -> Panel:
+    curves, everybody = [], []
+    for (where, *which), some in found.items():
+        if where != data:
+            continue
+        hue, marker = looks[which[0], which[1]]
+        points = tuple(_share(some, lambda row: row.outcome["caught"] > 0 and not row.outcome["framed"]))
+        curves.append(Curve(label=f"{which[0]}, {which[1]}", points=points, hue=hue, marker=marker))
+        everybody += some
+    framed = tuple(_share(everybody, lambda row: row.outcome["framed"] > 0))
+    curves.append(Curve(label="innocent framed, any", points=framed, hue="grey", marker="cross"))
+    for (carrier, told), values in PAPER_COLLUSION.items():
+        if told == data:
+            places = range(len(_SIZES))
+            points = tuple((float(x), y) for x, y in zip(places, values, strict=True) if y is not None)
+            hue, marker = looks.get((carrier, "paper"), ("grey", "star"))
+            curves.append(
+                Curve(label=f"{carrier}, paper's", points=points, hue=hue, marker=marker, paper=True)
+            )
+    return Panel(
+        title=DATASETS[data],
+        x="members of a coalition",
+        y="share of coalitions",
+        curves=tuple(curves),
+        places=tuple(map(str, _SIZES)),
+        y_range=(-0.04, 1.08),
+    )
+
+
+def _share(rows: Iterable[Row], holds: Callable[[Row], bool]) -> Iterable[Point]:
+    """By size, where there are rows of it."""
+    rows = list(rows)
+    for place, size in enumerate(_SIZES):
+        here = [holds(row) for row in rows if len(row.trial["members"]) == size]
+        if here:
+            yield float(place), sum(here) / len(here)
+
+
+def _margins(found: Mapping[tuple[str, str, str], list[Row]]) -> Panel:
+    """Scores of single copies in deviations of an innocent's, by carrier."""
+    own: dict[tuple[str, str], list[float]] = defaultdict(list)
+    other: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (data, _, profile), rows in found.items():
+        for row in (each for each in rows if len(each.trial["members"]) == 1):
+            for carrier, each in row.outcome["sigma"].items():
+                key = f"{carrier}, {profile}", data
+                own[key] += [each["least_member"]] if each["least_member"] is not None else []
+                other[key] += [each["greatest_other"]] if each["greatest_other"] is not None else []
+    places = tuple(sorted({key[0] for key in own}))
+    curves = []
+    for data in DATASETS:
+        keys = [(place, (each, data)) for place, each in enumerate(places)]
+        least = tuple((float(place), min(own[key])) for place, key in keys if own.get(key))
+        most = tuple((float(place), max(other[key])) for place, key in keys if other.get(key))
+        look: dict[str, Any] = {"hue": HUES[data], "joined": False}
+        if least:
+            curves.append(Curve(label=f"least owner, {DATASETS[data]}", points=least, **look))
+        if most:
+            curves.append(
+                Curve(label=f"greatest innocent, {DATASETS[data]}", points=most, marker="cross", **look)
+            )
+    threshold = candidate_threshold(length=1, recipients=RECIPIENTS, level=LEVEL)
+    return Panel(
+        title="Scores of single copies",
+        x="carrier, profile",
+        y="deviations of an innocent's score",
+        curves=tuple(curves),
+        references=(Reference(label="candidate threshold", value=threshold),),
+        places=places,
+    )
+
+
+def tracing_figure_words(rows: Sequence[Row]) -> str:
+    """Coalitions in all, and innocents among the named."""
+    found = [row for some in coalition_rows(rows).values() for row in some]
+    traced = sum(row.outcome["caught"] > 0 and not row.outcome["framed"] for row in found)
+    framed = sum(row.outcome["framed"] > 0 for row in found)
+    return (
+        f"{len(found)} coalitions of one to eight: in {traced} a member and nobody else was named, in "
+        f"{framed} an innocent (paper: none). The candidate threshold is 4.3 deviations for ten stations and a "
+        "budget of 1/1000."
+    )
