@@ -67,9 +67,9 @@ def svg_inline(figure: FigureData) -> Html:
 
 
 def _drawn(figure: FigureData) -> str:
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     with rc_context(_SETTINGS):
         count = len(figure.panels)

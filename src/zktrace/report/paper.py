@@ -17,8 +17,8 @@ _SUBTITLE = (
 )
 _READING = (
     "Values in parentheses, and columns that say so, are the paper's. GNSS data are simulated here; the "
-    "paper's were recorded. What was run stands below each exhibit: where networks are smaller or trained for "
-    "less than the paper's, compare differences and counts, not accuracies."
+    "paper's were recorded. What was run stands below each exhibit: where networks are smaller or trained "
+    "for less than the paper's, compare differences and counts, not accuracies."
 )
 
 

@@ -139,6 +139,6 @@ def tracing_figure_words(rows: Sequence[Row]) -> str:
     framed = sum(row.outcome["framed"] > 0 for row in found)
     return (
         f"{len(found)} coalitions of one to eight: in {traced} a member and nobody else was named, in "
-        f"{framed} an innocent (paper: none). The candidate threshold is 4.3 deviations for ten stations and a "
-        "budget of 1/1000."
+        f"{framed} an innocent (paper: none). The candidate threshold is 4.3 deviations for ten stations "
+        "and a budget of 1/1000."
     )
