@@ -7,6 +7,7 @@ import typer
 
 from zktrace.cli.options import Cifar10, Datasets, Force, Json, PresetName, RowsFile, Seeds
 from zktrace.cli.output import check_free, emit
+from zktrace.cli.study_attacks import AttackGrid
 from zktrace.cli.studying import DryRun, StudyWorkers, told
 from zktrace.errors import InputError, Refused
 
@@ -30,6 +31,10 @@ def paper(
     only: Annotated[
         list[str] | None,
         typer.Option("--only", help="federation, attacks, insiders, ...; repeat it. Default: all."),
+    ] = None,
+    grid: Annotated[
+        AttackGrid | None,
+        typer.Option("--grid", help="The paper's, or short: a try. Default: short with the preset smoke."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Run nothing; write a page of the rows to this file.")
@@ -55,7 +60,7 @@ def paper(
         raise InputError("--work is missing: a folder for models and checkpoints (or --report, to draw only)")
     from zktrace.learning.data.cache import default_folder
     from zktrace.learning.presets import load_preset
-    from zktrace.studies.paper import PaperSetting, experiments
+    from zktrace.studies.paper import GRIDS, PaperSetting, experiments
     from zktrace.studies.rows import Rows
 
     setting = PaperSetting(
@@ -65,6 +70,7 @@ def paper(
         work=work,
         cifar10=cifar10,
         cache=default_folder(),
+        grid=GRIDS[grid or (AttackGrid.SHORT if preset == "smoke" else AttackGrid.PAPER)],
     )
     plan = experiments(setting, only or ())
     if dry_run:

@@ -7,6 +7,7 @@ page, or the style of a file of its own, can turn it dark.
 import html
 import io
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ _MARKS: Final = {
 }
 _LARGE: Final = {"triangle": 1.15, "down": 1.15, "star": 1.5, "cross": 1.1}  # of about the same area
 _WIDE, _HIGH = 4.1, 3.1  # inches of a panel
+_SHORT: Final = 26  # characters
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 _SETTINGS: Final = {
     "svg.fonttype": "none",  # text stays text
@@ -61,9 +63,13 @@ def svg_file(figure: FigureData) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{drawn}\n'
 
 
-def svg_inline(figure: FigureData) -> Html:
-    """For a page that has the style sheet."""
-    return Html(_drawn(figure))
+def svg_panels(figure: FigureData) -> list[Html]:
+    """A picture for each panel, for a page that has the style sheet."""
+    alone = (
+        replace(figure, name=f"{figure.name}-{number}", title=panel.title, panels=(panel,))
+        for number, panel in enumerate(figure.panels)
+    )
+    return [Html(_drawn(each)) for each in alone]
 
 
 def _drawn(figure: FigureData) -> str:
@@ -84,8 +90,18 @@ def _drawn(figure: FigureData) -> str:
 
 
 def _keys(figure: FigureData) -> int:
-    """Lines of the longest key: they stand below, two abreast."""
-    return max((len(panel.curves) + len(panel.references) + 1) // 2 for panel in figure.panels)
+    """Lines of the longest key."""
+    return max(-(-len(_labels(each)) // _abreast(each)) for each in figure.panels)
+
+
+def _labels(panel: Panel) -> list[str]:
+    """What the key of a panel has to say."""
+    return [each.label for each in (*panel.references, *panel.curves) if each.label]
+
+
+def _abreast(panel: Panel) -> int:
+    """Columns of a key: two, if what it says is short."""
+    return 1 if max(map(len, _labels(panel))) > _SHORT else 2
 
 
 def _panel(axes: Any, panel: Panel) -> None:  # noqa: ANN401
@@ -110,7 +126,9 @@ def _panel(axes: Any, panel: Panel) -> None:  # noqa: ANN401
         axes.set_xlim(-0.4, len(panel.places) - 0.6)
     if panel.y_range is not None:
         axes.set_ylim(*panel.y_range)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2, labelcolor=colours["soft"])
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=_abreast(panel), labelcolor=colours["soft"]
+    )
 
 
 def _broken(places: tuple[str, ...]) -> list[str]:
@@ -126,7 +144,7 @@ def _curve(axes: Any, curve: Curve) -> None:  # noqa: ANN401
         across,
         up,
         yerr=curve.spread if any(curve.spread) else None,
-        label=curve.label,
+        label=curve.label or "_",  # Matplotlib leaves such a name out of the key
         color=colour,
         linestyle=("--" if curve.paper else "-") if curve.joined else "none",
         linewidth=1.2 if curve.paper else 1.8,

@@ -20,7 +20,8 @@ def _block(text: str, caption: str) -> Html:
     numeric = [
         column for column in range(len(head)) if rows and all(_NUMBER.fullmatch(row[column]) for row in rows)
     ]
-    return table(head, [[inline(cell) for cell in row] for row in rows], caption=caption, numeric=numeric)
+    names = [each.replace("`", "") for each in head]
+    return table(names, [[inline(cell) for cell in row] for row in rows], caption=caption, numeric=numeric)
 
 
 def inline(text: str) -> Html:

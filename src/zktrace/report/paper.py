@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zktrace.primitives.files import write_atomic
-from zktrace.report.drawing import svg_inline
+from zktrace.report.drawing import svg_panels
 from zktrace.report.html import Child, Html, code, join, section, tag
 from zktrace.report.markdown import blocks
 from zktrace.report.page import page
@@ -75,6 +75,6 @@ def _drawn(exhibit: Exhibit, rows: Sequence[Row]) -> Child:
         if found is None:
             return None
         caption = tag("figcaption", f"{found.description} Filled marks are ours, open marks the paper's.")
-        return tag("figure", svg_inline(found), caption, class_=f"panels-{len(found.panels)}")
+        return tag("figure", tag("div", *svg_panels(found), class_="plots"), caption)
     table = exhibit.table(rows)
-    return None if table is None else blocks(table, caption=exhibit.title)
+    return None if table is None else tag("div", blocks(table, caption=exhibit.title), class_="dense")

@@ -24,7 +24,7 @@ MARKERS: Final[Mapping[str, Marker]] = {"gnss": "square", "cifar10": "circle", "
 class Curve:
     """Points in the order of x, with their standard deviations where there are some."""
 
-    label: str
+    label: str  # empty: the key leaves it out
     points: tuple[Point, ...]
     spread: tuple[float, ...] = ()
     hue: Hue = "blue"

@@ -146,6 +146,7 @@ def _plain(data: str) -> str:
     return "GNSS" if data == "gnss" else DATASETS[data]
 
 
+_ERASED: Final = 0.6  # agreement below which little is left
 _ATTACKS: Final[tuple[tuple[str, Hue, Marker], ...]] = (
     ("clean", "grey", "circle"),
     ("channels pruned, 50 %", "blue", "square"),
@@ -158,16 +159,20 @@ _ATTACKS: Final[tuple[tuple[str, Hue, Marker], ...]] = (
 )
 
 
-def attacked(rows: Iterable[Row], cell: PaperCell, data: str) -> list[Row]:
-    """Rows of one attack of the paper's table on shared models."""
-    return [
-        row
-        for row in rows
-        if row.trial["study"] == "attacks"
-        and row.trial["target"] == "identity"
-        and row.trial["dataset"] == data
-        and cell.about(row.trial)
-    ]
+def attacked(rows: Iterable[Row], cell: PaperCell, data: str) -> dict[str, list[Row]]:
+    """Rows of one attack of the paper's table on shared models, by what the paper leaves open."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        trial = row.trial
+        aimed = trial["study"] == "attacks" and trial["target"] == "identity" and trial["dataset"] == data
+        if aimed and cell.about(trial):
+            rest = {key: each for key, each in trial["parameters"].items() if key not in cell.parameters}
+            found[", ".join(f"{key} {each}" for key, each in sorted(rest.items()))].append(row)
+    return dict(found)
+
+
+def _own(rows: Iterable[Row]) -> float:
+    return mean(float(row.outcome["marks"]["self_agreement"]) for row in rows)
 
 
 def tradeoff_figure(rows: Sequence[Row]) -> FigureData | None:
@@ -177,13 +182,15 @@ def tradeoff_figure(rows: Sequence[Row]) -> FigureData | None:
         ours, theirs = [], []
         for cell, (label, hue, marker) in zip(cells, _ATTACKS, strict=True):
             look: dict[str, Any] = {"hue": hue, "marker": marker, "joined": False}
-            if some := attacked(rows, cell, data):
-                own = mean(row.outcome["marks"]["self_agreement"] for row in some)
-                right = 100 * mean(float(row.outcome["accuracy"]) for row in some)
-                ours.append(Curve(label=label, points=((own, right),), **look))
+            points = tuple(
+                (_own(some), 100 * mean(float(row.outcome["accuracy"]) for row in some))
+                for some in attacked(rows, cell, data).values()
+            )
+            if points:
+                ours.append(Curve(label=label, points=points, **look))
             _, agrees, accuracy = cell.values
             told = ((float(agrees), float(accuracy)),)
-            theirs.append(Curve(label=f"{label}, paper", points=told, paper=True, **look))
+            theirs.append(Curve(label="" if points else label, points=told, paper=True, **look))
         if ours:
             panels.append(
                 Panel(
@@ -209,12 +216,14 @@ def tradeoff_words(rows: Sequence[Row]) -> str:
     """Which attacks erase the mark."""
     told = []
     for data, cells in PAPER_ATTACKS.items():
-        gone = []
-        for cell, (label, _, _) in zip(cells, _ATTACKS, strict=True):
-            some = attacked(rows, cell, data)
-            own = mean(row.outcome["marks"]["self_agreement"] for row in some) if some else 1.0
-            if own < 0.6:
-                gone.append(f"{label} ({own:.2f})")
+        gone = [
+            f"{label}{f', {rest}' if rest else ''} ({_own(some):.2f})"
+            for cell, (label, _, _) in zip(cells, _ATTACKS, strict=True)
+            for rest, some in attacked(rows, cell, data).items()
+            if _own(some) < _ERASED
+        ]
         if any(attacked(rows, cell, data) for cell in cells):
-            told.append(f"{DATASETS[data]}: agreement falls below 0.6 by {', '.join(gone) or 'no attack'}.")
+            told.append(
+                f"{DATASETS[data]}: agreement falls below {_ERASED} by {', '.join(gone) or 'no attack'}."
+            )
     return " ".join([*told, "Paper: by the reset of layers 3 and 4, and by distillation."])

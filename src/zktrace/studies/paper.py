@@ -36,12 +36,29 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
     "disguise": 3,
     "distillation": 3,
 }
-COPY_EPISODES: Final = 60  # of copies in the profile paper; of those that insiders erase, the paper's 300
-INSIDER_EPISODES: Final = 300
-DISTILLED: Final = 80  # epochs
-TUNED: Final = 100  # episodes
 DISTILLERS: Final = ("none", "features", "deeper", "logits", "isometry")
 ERASERS: Final = ("negation", "fresh", "hybrid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperGrid:
+    """For how long attackers and copies are trained, and how many words are steered."""
+
+    points: str = "paper"  # of `attacks.grid`
+    coalitions: int = steering.TRIALS
+    copies: int = 60  # episodes of a copy in the profile paper
+    erased: int = 300  # of one that an insider erases, and of the insider: the paper's
+    tuned: int = 100  # episodes of who trains on
+    distilled: int = 80  # epochs of a student in `tab:attacks`
+    taught: int = 8  # epochs of the students of `tab:kdclass`
+
+
+GRIDS: Final = {
+    "paper": PaperGrid(),
+    "short": PaperGrid(
+        points="short", coalitions=5, copies=3, erased=3, tuned=2, distilled=1, taught=1
+    ),  # goes through everything and measures nothing
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +71,7 @@ class PaperSetting:
     work: Path
     cifar10: Path | None = None
     cache: Path | None = None
+    grid: PaperGrid = GRIDS["paper"]
 
     def __post_init__(self) -> None:
         if not self.seeds or not self.datasets:
@@ -64,12 +82,12 @@ class PaperSetting:
         found = federation.trials(self.preset, list(self.datasets), [seed])
         return [each for each in found if each.preset.marks.lambda_wm]
 
-    def grounds(self, seed: int, *profiles: str, episodes: int = COPY_EPISODES) -> list[Ground]:
+    def grounds(self, seed: int, *profiles: str, episodes: int | None = None) -> list[Ground]:
         """These federations as operators have them."""
         return grounds(
             self.federations(seed),
             profiles,
-            CopySettings(episodes=episodes),
+            CopySettings(episodes=episodes or self.grid.copies),
             work=self.work,
             cifar10=self.cifar10,
             cache=self.cache,
@@ -136,27 +154,32 @@ def _federation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     )
 
 
-def _steering(_setting: PaperSetting, seed: int) -> Sequence[Batch]:
-    return steering.batches(steering.steering_trials(seed=seed))
+def _steering(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    return steering.batches(steering.steering_trials(count=setting.grid.coalitions, seed=seed))
 
 
 def _attacks(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """The paper's grids on shared models, without students."""
     quick = [each for each in FAMILIES if each != "distill"]
-    return _attacked(setting, seed, (IDENTITY,), grid("paper", quick, lengths={"finetune": [TUNED]}))
+    return _attacked(
+        setting,
+        seed,
+        (IDENTITY,),
+        grid(setting.grid.points, quick, lengths={"finetune": [setting.grid.tuned]}),
+    )
 
 
 def _attacked_copies(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """A point of each family on a copy."""
     quick = [each for each in FAMILIES if each != "distill"]
     return _attacked(
-        setting, seed, ("paper", "informed"), grid("short", quick, lengths={"finetune": [TUNED]})
+        setting, seed, ("paper", "informed"), grid("short", quick, lengths={"finetune": [setting.grid.tuned]})
     )
 
 
 def _distillation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Students of features, on shared models and copies."""
-    points = grid("paper", ["distill"], lengths={"distill": [DISTILLED]})
+    points = grid("paper", ["distill"], lengths={"distill": [setting.grid.distilled]})
     return _attacked(setting, seed, (IDENTITY, "paper", "informed"), points)
 
 
@@ -166,7 +189,7 @@ def _attacked(
     found = targets(
         setting.federations(seed),
         aims,
-        CopySettings(episodes=COPY_EPISODES),
+        CopySettings(episodes=setting.grid.copies),
         work=setting.work,
         cifar10=setting.cifar10,
         cache=setting.cache,
@@ -176,13 +199,14 @@ def _attacked(
 
 def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Own rows erased with once, twice and four times the effort of a copy."""
-    places = setting.grounds(seed, "paper", "informed", episodes=INSIDER_EPISODES)
-    once = insiders.trials(places, kinds=ERASERS, knows=["directions"], episodes=[INSIDER_EPISODES], count=1)
+    unit = setting.grid.erased
+    places = setting.grounds(seed, "paper", "informed", episodes=unit)
+    once = insiders.trials(places, kinds=ERASERS, knows=["directions"], episodes=[unit], count=1)
     more = insiders.trials(
         places,
         kinds=["hybrid"],
         knows=["directions"],
-        episodes=[2 * INSIDER_EPISODES, 4 * INSIDER_EPISODES],
+        episodes=[2 * unit, 4 * unit],
         count=1,
     )
     return insiders.batches([*once, *more])
@@ -190,7 +214,7 @@ def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
 
 def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     places = setting.grounds(seed, "paper", "informed")
-    return disguise.batches(places, students=Students(), attackers=DISTILLERS)
+    return disguise.batches(places, students=Students(epochs=setting.grid.taught), attackers=DISTILLERS)
 
 
 def _tracing(setting: PaperSetting, seed: int) -> Sequence[Batch]:

@@ -67,7 +67,7 @@ def _traced(
             continue
         hue, marker = looks[which[0], which[1]]
         points = tuple(_share(some, lambda row: row.outcome["caught"] > 0 and not row.outcome["framed"]))
-        curves.append(Curve(label=f"{which[0]}, {which[1]}", points=points, hue=hue, marker=marker))
+        curves.append(Curve(label=f"{which[0]}, profile {which[1]}", points=points, hue=hue, marker=marker))
         everybody += some
     framed = tuple(_share(everybody, lambda row: row.outcome["framed"] > 0))
     curves.append(Curve(label="innocent framed, any", points=framed, hue="grey", marker="cross"))
@@ -77,7 +77,7 @@ def _traced(
             points = tuple((float(x), y) for x, y in zip(places, values, strict=True) if y is not None)
             hue, marker = looks.get((carrier, "paper"), ("grey", "star"))
             curves.append(
-                Curve(label=f"{carrier}, paper's", points=points, hue=hue, marker=marker, paper=True)
+                Curve(label=f"{carrier}, in the paper", points=points, hue=hue, marker=marker, paper=True)
             )
     return Panel(
         title=DATASETS[data],
