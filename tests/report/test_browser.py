@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from report import browser, samples
+from studies.paper_rows import some
 from zktrace.demo.pages import demo_html
 from zktrace.report.attribution import attribution_html
 from zktrace.report.case import case_html
+from zktrace.report.paper import paper_html
 from zktrace.report.run_folder import read_run
 from zktrace.report.training import training_html
 
@@ -23,7 +25,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Brows
         yield opened
 
 
-def document(name: str, folder: Path) -> str:
+def document(name: str, folder: Path) -> str:  # noqa: PLR0911
     match name:
         case "case":
             return case_html(samples.case())
@@ -35,11 +37,14 @@ def document(name: str, folder: Path) -> str:
             return demo_html(samples.demo(), head="zkt-head-v1:41:" + "5e" * 32, reports={}, evidence={})
         case "attribution":
             return attribution_html(samples.attribution())
+        case "paper":
+            pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
+            return paper_html(some())
         case _:
             return training_html(read_run(samples.run_folder(folder / "run")))
 
 
-@pytest.mark.parametrize("name", ["case", "attribution", "training", "demo"])
+@pytest.mark.parametrize("name", ["case", "attribution", "training", "demo", "paper"])
 def test_a_report_in_light_and_dark_wide_and_narrow(
     chromium: browser.Browser, tmp_path: Path, name: str
 ) -> None:
