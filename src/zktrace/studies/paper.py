@@ -6,7 +6,8 @@ an experiment takes stands in `SEEDS_OF`; what trains most takes fewer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -17,7 +18,7 @@ from zktrace.learning.presets import Preset
 from zktrace.marking.settings import CopySettings
 from zktrace.studies import disguise, federation, insiders, steering
 from zktrace.studies.attack_targets import IDENTITY, targets
-from zktrace.studies.attacks import AttackBatch
+from zktrace.studies.attacks import SAMPLES, AttackBatch
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import CARRIERS, Ground, grounds
 from zktrace.studies.rows import Rows
@@ -42,7 +43,7 @@ ERASERS: Final = ("negation", "fresh", "hybrid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperGrid:
-    """For how long attackers and copies are trained, and how many words are steered."""
+    """For how long attackers and copies are trained, on how much, and how many words are steered."""
 
     points: str = "paper"  # of `attacks.grid`
     coalitions: int = steering.TRIALS
@@ -51,13 +52,34 @@ class PaperGrid:
     tuned: int = 100  # episodes of who trains on
     distilled: int = 80  # epochs of a student in `tab:attacks`
     taught: int = 8  # epochs of the students of `tab:kdclass`
+    images: int = SAMPLES  # of an attacker who trains
+    least: int = 0  # samples that simulated data have, whatever the preset says
+
+    def preset(self, given: Preset) -> Preset:
+        """With so much data; an epoch of pre-training stays as long as it was."""
+        if given.data.samples >= self.least:
+            return given
+        drawn = given.pretraining.samples or given.data.samples
+        return replace(
+            given,
+            data=replace(given.data, samples=self.least),
+            pretraining=replace(given.pretraining, samples=drawn),
+        )
 
 
 GRIDS: Final = {
     "paper": PaperGrid(),
-    "short": PaperGrid(
-        points="short", coalitions=5, copies=3, erased=3, tuned=2, distilled=1, taught=1
-    ),  # goes through everything and measures nothing
+    "short": PaperGrid(  # goes through everything and measures nothing
+        points="short",
+        coalitions=5,
+        copies=3,
+        erased=3,
+        tuned=2,
+        distilled=1,
+        taught=1,
+        images=400,
+        least=21_000,  # a tenth of them is the server's: enough for the probes of a carrier
+    ),
 }
 
 
@@ -77,9 +99,14 @@ class PaperSetting:
         if not self.seeds or not self.datasets:
             raise InputError("a plan needs a seed and a set of data")
 
+    @property
+    def trained(self) -> Preset:
+        """What federations are trained with."""
+        return self.grid.preset(self.preset)
+
     def federations(self, seed: int) -> list[FederationTrial]:
         """With marks, one for each set of data."""
-        found = federation.trials(self.preset, list(self.datasets), [seed])
+        found = federation.trials(self.trained, list(self.datasets), [seed])
         return [each for each in found if each.preset.marks.lambda_wm]
 
     def grounds(self, seed: int, *profiles: str, episodes: int | None = None) -> list[Ground]:
@@ -145,7 +172,7 @@ def estimates(plan: Sequence[Experiment], rows: Rows) -> dict[str, Estimate]:
 
 def _federation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     return federation.batches(
-        setting.preset,
+        setting.trained,
         list(setting.datasets),
         [seed],
         work=setting.work,
@@ -194,27 +221,28 @@ def _attacked(
         cifar10=setting.cifar10,
         cache=setting.cache,
     )
-    return [AttackBatch(target=each, attacks=tuple(points)) for each in found]
+    return [AttackBatch(target=each, attacks=tuple(points), samples=setting.grid.images) for each in found]
 
 
 def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Own rows erased with once, twice and four times the effort of a copy."""
     unit = setting.grid.erased
     places = setting.grounds(seed, "paper", "informed", episodes=unit)
-    once = insiders.trials(places, kinds=ERASERS, knows=["directions"], episodes=[unit], count=1)
-    more = insiders.trials(
+    made = partial(
+        insiders.trials,
         places,
-        kinds=["hybrid"],
         knows=["directions"],
-        episodes=[2 * unit, 4 * unit],
         count=1,
+        samples=min(setting.grid.images, insiders.SAMPLES),
     )
+    once, more = made(kinds=ERASERS, episodes=[unit]), made(kinds=["hybrid"], episodes=[2 * unit, 4 * unit])
     return insiders.batches([*once, *more])
 
 
 def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     places = setting.grounds(seed, "paper", "informed")
-    return disguise.batches(places, students=Students(epochs=setting.grid.taught), attackers=DISTILLERS)
+    students = Students(epochs=setting.grid.taught, samples=setting.grid.images)
+    return disguise.batches(places, students=students, attackers=DISTILLERS)
 
 
 def _tracing(setting: PaperSetting, seed: int) -> Sequence[Batch]:
