@@ -1,5 +1,8 @@
 """The registry of what the paper shows: its order, what is missing, and a word on each."""
 
+import subprocess
+import sys
+
 import pytest
 
 from studies.paper_rows import some
@@ -82,3 +85,9 @@ def test_a_figure_that_is_not_known_is_an_error() -> None:
     assert figure_named("tracing").kind == "figure"
     with pytest.raises(InputError, match="no figure 'moon'; known: survival"):
         figure_named("moon")
+
+
+def test_exhibits_are_drawn_without_torch() -> None:
+    code = "import sys, zktrace.studies.exhibits, zktrace.studies.provenance; print('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout == "False\n"

@@ -32,7 +32,7 @@ def test_attribution_is_a_mean_over_seeds_at_a_load() -> None:
     ours = curve(survival_figure(rows), 0, "GNSS, simulated, ours")
     assert ours.points == ((0.27, pytest.approx(0.9)), (1.07, 0.5))
     assert ours.spread == (pytest.approx(0.1), 0.0)
-    assert "loads 0.27, 1.07" in survival_figure_words(rows)
+    assert "at load 0.27, 1.07" in survival_figure_words(rows)
     assert "in 3 of 3" in survival_figure_words(rows)
 
 

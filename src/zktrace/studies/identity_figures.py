@@ -135,7 +135,7 @@ def survival_figure_words(rows: Sequence[Row]) -> str:
         count = sum(map(len, groups.values()))
         at = ", ".join(f"{load:g}" for load in sorted(groups))
         told.append(
-            f"{DATASETS[data]}: federations at the loads {at}; own agreement is above the diagnostic in "
+            f"{DATASETS[data]}: federations at load {at}; own agreement is above the diagnostic in "
             f"{below} of {count} (paper: in every cell)."
         )
     return " ".join(told)
