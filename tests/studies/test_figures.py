@@ -1,6 +1,7 @@
 """Figures as data: what rows come to, and the paper's points beside it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,14 @@ def test_coalitions_are_shares_by_size_and_an_innocent_spoils_one() -> None:
     assert "4 coalitions of one to eight: in 2 a member and nobody else was named, in 1 an innocent" in (
         tracing_figure_words(rows)
     )
+
+
+def test_a_row_may_have_all_coalitions_of_a_size() -> None:
+    one, two = coalition([0, 1], caught=1), coalition([0, 2], caught=0)
+    both = [{"members": each.trial["members"], **each.outcome} for each in (one, two)]
+    trial = {key: each for key, each in one.trial.items() if key != "members"}
+    together = replace(one, trial=trial | {"part": "coalitions", "size": 2}, outcome={"leaks": both})
+    assert tracing_figure([together]) == tracing_figure([one, two])
 
 
 def test_margins_are_of_single_copies_alone() -> None:

@@ -149,7 +149,8 @@ def _curve(axes: Any, curve: Curve) -> None:  # noqa: ANN401
         linestyle=("--" if curve.paper else "-") if curve.joined else "none",
         linewidth=1.2 if curve.paper else 1.8,
         marker=_MARKS[curve.marker],
-        markersize=6.0 * _LARGE.get(curve.marker, 1.0),
+        markersize=(8.0 if curve.paper else 6.0) * _LARGE.get(curve.marker, 1.0),
+        zorder=2 if curve.paper else 3,  # ours inside the paper's, where both are in one place
         markerfacecolor=colours["card"] if curve.paper else colour,
         markeredgecolor=colour,
         capsize=2.5,

@@ -2,16 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.studies.cells import DATASETS
-from zktrace.studies.figures import HUES, Curve, FigureData, Hue, Marker, Panel, Point, Reference
+from zktrace.studies.figures import HUES, MARKERS, Curve, FigureData, Hue, Marker, Panel, Point, Reference
 from zktrace.studies.rows import Row
 
 RECIPIENTS: Final = 10
 LEVEL: Final = 1e-3
 _SIZES: Final = (1, 2, 3, 5, 8)
+_INNOCENT: Final[Mapping[str, Marker]] = {"gnss": "cross", "cifar10": "plus", "recordings": "star"}
 # tab:collusion: coalitions of 2, 3, 5 and 8 that are traced, threshold alone; of singles tab:isolation
 PAPER_COLLUSION: Final = {
     ("weight", "gnss"): (1.0, 1.0, 0.95, 0.40, 0.15),
@@ -21,12 +22,40 @@ PAPER_COLLUSION: Final = {
 }
 
 
-def coalition_rows(rows: Iterable[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """Coalitions of the study of tracing, by data, carriers and profile."""
-    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+class Leaked(NamedTuple):
+    """A suspect that these members put together, and what came of it."""
+
+    members: int
+    caught: int
+    framed: int
+    sigma: Mapping[str, Mapping[str, float | None]]
+
+    @property
+    def traced(self) -> bool:
+        """Whether a member was named, and nobody else."""
+        return self.caught > 0 and not self.framed
+
+
+Leaks: TypeAlias = dict[tuple[str, str, str], list[Leaked]]
+
+
+def leaks(rows: Iterable[Row]) -> Leaks:
+    """Of the study of tracing, by data, carriers and profile: a row has one coalition, or all of a size."""
+    found: Leaks = defaultdict(list)
     for row in rows:
-        if row.trial["study"] == "tracing" and row.trial.get("part") == "coalition":
-            found[row.trial["dataset"], "+".join(row.trial["carriers"]), row.trial["profile"]].append(row)
+        trial = row.trial
+        if trial["study"] != "tracing" or trial.get("part") not in ("coalition", "coalitions"):
+            continue
+        some = row.outcome["leaks"] if trial["part"] == "coalitions" else [trial | row.outcome]
+        found[trial["dataset"], "+".join(trial["carriers"]), trial["profile"]] += [
+            Leaked(
+                members=len(each["members"]),
+                caught=each["caught"],
+                framed=each["framed"],
+                sigma=each["sigma"],
+            )
+            for each in some
+        ]
     return dict(sorted(found.items()))
 
 
@@ -41,7 +70,7 @@ _TRACED: Final[tuple[tuple[Hue, Marker], ...]] = (
 
 def tracing_figure(rows: Sequence[Row]) -> FigureData | None:
     """`fig:tracing`: coalitions traced and innocents framed by size; scores against the threshold."""
-    found = coalition_rows(rows)
+    found = leaks(rows)
     if not found:
         return None
     sets = list(dict.fromkeys(key[1:] for key in found))
@@ -58,7 +87,7 @@ def tracing_figure(rows: Sequence[Row]) -> FigureData | None:
 
 def _traced(
     data: str,
-    found: Mapping[tuple[str, str, str], list[Row]],
+    found: Leaks,
     looks: Mapping[tuple[str, str], tuple[Hue, Marker]],
 ) -> Panel:
     curves, everybody = [], []
@@ -66,10 +95,10 @@ def _traced(
         if where != data:
             continue
         hue, marker = looks[which[0], which[1]]
-        points = tuple(_share(some, lambda row: row.outcome["caught"] > 0 and not row.outcome["framed"]))
+        points = tuple(_share(some, lambda each: each.traced))
         curves.append(Curve(label=f"{which[0]}, profile {which[1]}", points=points, hue=hue, marker=marker))
         everybody += some
-    framed = tuple(_share(everybody, lambda row: row.outcome["framed"] > 0))
+    framed = tuple(_share(everybody, lambda each: each.framed > 0))
     curves.append(Curve(label="innocent framed, any", points=framed, hue="grey", marker="cross"))
     for (carrier, told), values in PAPER_COLLUSION.items():
         if told == data:
@@ -89,25 +118,25 @@ def _traced(
     )
 
 
-def _share(rows: Iterable[Row], holds: Callable[[Row], bool]) -> Iterable[Point]:
-    """By size, where there are rows of it."""
-    rows = list(rows)
+def _share(some: Sequence[Leaked], holds: Callable[[Leaked], bool]) -> Iterable[Point]:
+    """By size, where there are some of it."""
     for place, size in enumerate(_SIZES):
-        here = [holds(row) for row in rows if len(row.trial["members"]) == size]
+        here = [holds(each) for each in some if each.members == size]
         if here:
             yield float(place), sum(here) / len(here)
 
 
-def _margins(found: Mapping[tuple[str, str, str], list[Row]]) -> Panel:
+def _margins(found: Leaks) -> Panel:
     """Scores of single copies in deviations of an innocent's, by carrier."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
     other: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (data, _, profile), rows in found.items():
-        for row in (each for each in rows if len(each.trial["members"]) == 1):
-            for carrier, each in row.outcome["sigma"].items():
+    for (data, _, profile), some in found.items():
+        for leak in (each for each in some if each.members == 1):
+            for carrier, each in leak.sigma.items():
                 key = f"{carrier}, {profile}", data
-                own[key] += [each["least_member"]] if each["least_member"] is not None else []
-                other[key] += [each["greatest_other"]] if each["greatest_other"] is not None else []
+                for into, name in ((own, "least_member"), (other, "greatest_other")):
+                    value = each[name]
+                    into[key] += [] if value is None else [value]
     places = tuple(sorted({key[0] for key in own}))
     curves = []
     for data in DATASETS:
@@ -116,11 +145,11 @@ def _margins(found: Mapping[tuple[str, str, str], list[Row]]) -> Panel:
         most = tuple((float(place), max(other[key])) for place, key in keys if other.get(key))
         look: dict[str, Any] = {"hue": HUES[data], "joined": False}
         if least:
-            curves.append(Curve(label=f"least owner, {DATASETS[data]}", points=least, **look))
+            label = f"least owner, {DATASETS[data]}"
+            curves.append(Curve(label=label, points=least, marker=MARKERS[data], **look))
         if most:
-            curves.append(
-                Curve(label=f"greatest innocent, {DATASETS[data]}", points=most, marker="cross", **look)
-            )
+            label = f"greatest innocent, {DATASETS[data]}"
+            curves.append(Curve(label=label, points=most, marker=_INNOCENT[data], **look))
     threshold = candidate_threshold(length=1, recipients=RECIPIENTS, level=LEVEL)
     return Panel(
         title="Scores of single copies",
@@ -134,9 +163,8 @@ def _margins(found: Mapping[tuple[str, str, str], list[Row]]) -> Panel:
 
 def tracing_figure_words(rows: Sequence[Row]) -> str:
     """Coalitions in all, and innocents among the named."""
-    found = [row for some in coalition_rows(rows).values() for row in some]
-    traced = sum(row.outcome["caught"] > 0 and not row.outcome["framed"] for row in found)
-    framed = sum(row.outcome["framed"] > 0 for row in found)
+    found = [each for some in leaks(rows).values() for each in some]
+    traced, framed = sum(each.traced for each in found), sum(each.framed > 0 for each in found)
     return (
         f"{len(found)} coalitions of one to eight: in {traced} a member and nobody else was named, in "
         f"{framed} an innocent (paper: none). The candidate threshold is 4.3 deviations for ten stations "
