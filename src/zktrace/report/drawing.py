@@ -96,7 +96,7 @@ def _keys(figure: FigureData) -> int:
 
 def _labels(panel: Panel) -> list[str]:
     """What the key of a panel has to say."""
-    return [each.label for each in (*panel.references, *panel.curves) if each.label]
+    return [*(each.label for each in panel.references), *(each.label for each in panel.curves if each.label)]
 
 
 def _abreast(panel: Panel) -> int:
