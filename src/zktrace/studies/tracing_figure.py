@@ -80,7 +80,8 @@ def tracing_figure(rows: Sequence[Row]) -> FigureData | None:
         name="tracing",
         title="Coalitions traced, innocents framed, and the margin of scores",
         description="Share of coalitions of each size in which a member and nobody else was named, share in "
-        "which an innocent was named, and the least owner's and greatest innocent's score of single copies.",
+        "which an innocent was named, and the least owner's and greatest innocent's score of single copies. "
+        "Ours are decided under certificates, the paper's by thresholds alone.",
         panels=(*panels, _margins(found)),
     )
 
