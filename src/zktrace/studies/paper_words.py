@@ -51,18 +51,20 @@ def insiders_words(rows: Sequence[Row]) -> str:
 def steering_words(rows: Sequence[Row]) -> str:
     """Pairs under the paper's steering, and what steering downwards does."""
     found = [row for row in rows if row.trial["study"] == "steering"]
-    pairs = [row for row in found if row.trial["size"] == 2 and row.trial["steering"] == "majority"]
-    traced, count = (
-        sum(row.outcome["traced"] for row in pairs),
-        sum(row.trial["trials"] for row in pairs),
-    )
-    framed = sum(row.outcome["framed"] for row in found)
-    every = sum(row.trial["trials"] for row in found)
+    pairs = [
+        row
+        for row in found
+        if (row.trial["size"], row.trial["law"], row.trial["steering"]) == (2, "tardos", "majority")
+        and row.trial["strength"] > 0
+    ]
+    traced, count = sum(row.outcome["traced"] for row in pairs), sum(row.trial["trials"] for row in pairs)
+    framed, every = sum(row.outcome["framed"] for row in found), sum(row.trial["trials"] for row in found)
     lowest = min(found, key=lambda row: row.outcome["traced"] / row.trial["trials"])
     return (
-        f"Pairs that steer to their majority are traced in {traced} of {count} (paper: every one). "
-        f"In {framed} of {every} coalitions of any kind an innocent is named (paper: 0 of 400). A coalition "
-        f"that knows better does better: {lowest.trial['size']} members, law {lowest.trial['law']}, "
-        f"{lowest.trial['steering']} at {lowest.trial['strength']:g} of the positions, are traced in "
-        f"{lowest.outcome['traced']} of {lowest.trial['trials']}, which the paper did not try."
+        f"Pairs that steer to their majority, under the paper's law, are traced in {traced} of {count} "
+        f"(paper: every one). In {framed} of {every} coalitions of any kind an innocent is named (paper: 0 of 400); "
+        "each is decided with a budget of 1/1000. A coalition that knows better does better: "
+        f"{lowest.trial['size']} members, law {lowest.trial['law']}, {lowest.trial['steering']} at "
+        f"{lowest.trial['strength']:g} of the positions, are traced in {lowest.outcome['traced']} of "
+        f"{lowest.trial['trials']}, which the paper did not try."
     )
