@@ -62,8 +62,8 @@ def steering_words(rows: Sequence[Row]) -> str:
     lowest = min(found, key=lambda row: row.outcome["traced"] / row.trial["trials"])
     return (
         f"Pairs that steer to their majority, under the paper's law, are traced in {traced} of {count} "
-        f"(paper: every one). In {framed} of {every} coalitions of any kind an innocent is named (paper: 0 of 400); "
-        "each is decided with a budget of 1/1000. A coalition that knows better does better: "
+        f"(paper: every one). In {framed} of {every} coalitions of any kind an innocent is named (paper: 0 "
+        "of 400); each is decided with a budget of 1/1000. A coalition that knows better does better: "
         f"{lowest.trial['size']} members, law {lowest.trial['law']}, {lowest.trial['steering']} at "
         f"{lowest.trial['strength']:g} of the positions, are traced in {lowest.outcome['traced']} of "
         f"{lowest.trial['trials']}, which the paper did not try."
