@@ -22,10 +22,26 @@ from zktrace.studies.identity_figures import (
     tradeoff_figure,
     tradeoff_words,
 )
+from zktrace.studies.identity_words import (
+    attribution_words,
+    featurespace_words,
+    noniid_words,
+    stressors_words,
+    survival_words,
+    utility_words,
+)
 from zktrace.studies.paper_words import attacks_words, insiders_words, steering_words
 from zktrace.studies.rows import Row
 from zktrace.studies.tables import TABLES
 from zktrace.studies.tracing_figure import tracing_figure, tracing_figure_words
+from zktrace.studies.tracing_words import (
+    certified_audit_words,
+    collusion_words,
+    copy_cost_words,
+    isolation_words,
+    kdclass_words,
+    twocarrier_words,
+)
 
 Words: TypeAlias = Callable[[Sequence[Row]], str]
 Draw: TypeAlias = Callable[[Sequence[Row]], FigureData | None]
@@ -78,12 +94,24 @@ class Exhibit:
 
 
 WORDS: Final[Mapping[str, Words]] = {  # of tables, by their names
+    "attribution": attribution_words,
+    "survival": survival_words,
+    "isolation": isolation_words,
+    "collusion": collusion_words,
+    "certified-audit": certified_audit_words,
+    "twocarrier": twocarrier_words,
+    "featurespace": featurespace_words,
     "attacks": attacks_words,
     "finite-guarantees": finite_guarantees_words,
     "secrecy": secrecy_words,
     "soundness-split": soundness_split_words,
+    "noniid": noniid_words,
+    "kdclass": kdclass_words,
+    "stressors": stressors_words,
     "insiders": insiders_words,
     "steering": steering_words,
+    "copy-cost": copy_cost_words,
+    "utility": utility_words,
 }
 _FIGURES: Final[Mapping[str, tuple[Draw, Words]]] = {
     "survival": (survival_figure, survival_figure_words),
@@ -151,8 +179,9 @@ _SHOWN: Final = (
     _table("soundness-split", "Quantities of security", "tab:soundness-split"),
     _table("noniid", "Skewed data and partial participation", "tab:noniid", _TRAINED),
     _table("kdclass", "Distillers by what they copy", "tab:kdclass", ("disguise",)),
-    _table("stressors", "Median, and shifted receivers", "sub:stressors", ("stressors",)),
+    _table("stressors", "Median, and shifted receivers", "sub:stressors", _TRAINED, by=("stressors",)),
     _table("insiders", "Recipients who erase their own rows", "sub:stressors", ("insiders",)),
+    _table("copy-cost", "What a copy costs, class by class", "sub:stressors", ("tracing",)),
     _table("steering", "Coalitions that steer a word", "sub:tracing-ext", ("steering",)),
     _table("utility", "Equivalence of the shared model", "tab:utility", ("federation",)),
     _figure("channel-price", "Design and certification", "fig:channel-price"),

@@ -9,22 +9,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from zktrace.attacks.grid import FAMILIES, Attack, grid
-from zktrace.carriers import Profile
 from zktrace.errors import InputError
 from zktrace.learning.presets import Preset
 from zktrace.marking.settings import CopySettings
-from zktrace.studies import disguise, federation, insiders, steering
+from zktrace.studies import disguise, federation, insiders, steering, variants
 from zktrace.studies.attack_targets import IDENTITY, targets
 from zktrace.studies.attacks import SAMPLES, AttackBatch
+from zktrace.studies.federated_tracing import tracings
 from zktrace.studies.federation import FederationTrial
-from zktrace.studies.ground import CARRIERS, Ground, grounds
+from zktrace.studies.ground import Ground, grounds
 from zktrace.studies.rows import Rows
-from zktrace.studies.runner import Batch, Estimate, Progress, Trial, estimate
+from zktrace.studies.runner import Batch, Estimate, estimate
 from zktrace.studies.suspects import Students
-from zktrace.studies.tracing import TracingBatch, TracingTrial, coalitions
 
 SEEDS: Final = (42, 137, 271, 314, 1729, 2718, 3141, 5772, 6561, 9999)  # the paper's
 SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten of all
@@ -32,6 +31,7 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
     "federation": 10,
     "attacks": 10,
     "tracing": 3,
+    "stressors": 1,
     "attacked-copies": 3,
     "insiders": 3,
     "disguise": 3,
@@ -53,6 +53,7 @@ class PaperGrid:
     distilled: int = 80  # epochs of a student in `tab:attacks`
     taught: int = 8  # epochs of the students of `tab:kdclass`
     images: int = SAMPLES  # of an attacker who trains
+    variants: tuple[str, ...] = ()  # of federations under stress; none: all
     least: int = 0  # samples that simulated data have, whatever the preset says
 
     def preset(self, given: Preset) -> Preset:
@@ -78,6 +79,7 @@ GRIDS: Final = {
         distilled=1,
         taught=1,
         images=400,
+        variants=("median", "stations-5"),
         least=22_000,  # a tenth of them is the server's: enough for the probes of a carrier
     ),
 }
@@ -246,54 +248,20 @@ def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
 
 
 def _tracing(setting: PaperSetting, seed: int) -> Sequence[Batch]:
-    """The paper's carriers alone, ours together."""
-    found = []
-    for place in setting.grounds(seed, "paper", "informed"):
-        sets = [(each,) for each in CARRIERS["paper"]] if place.profile == "paper" else [CARRIERS["informed"]]
-        found += [GroundTracing(ground=place, carriers=each) for each in sets]
-    return found
+    """Each carrier of a profile by itself."""
+    return tracings(setting.grounds(seed, "paper", "informed"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroundTracing:
-    """Copies of a federation that may have to be trained first, leaked alone and averaged."""
-
-    ground: Ground
-    carriers: tuple[str, ...]
-    study: ClassVar[str] = "tracing"
-    guess: ClassVar[float] = 300.0
-
-    @property
-    def name(self) -> str:
-        """By federation, carriers and profile."""
-        return f"{self.ground.key}-{'+'.join(self.carriers)}-{self.profile}"
-
-    @property
-    def profile(self) -> Profile:
-        """Of the copies."""
-        return self.ground.profile
-
-    @property
-    def needs(self) -> tuple[Ground, ...]:
-        """The federation, trained."""
-        return (self.ground,)
-
-    @property
-    def size(self) -> int:
-        """The cost, and a row for each coalition."""
-        trained = self.ground.federation
-        return 1 + len(list(coalitions(trained.preset.federation.clients, trained.seed)))
-
-    def trials(self, report: Progress) -> Iterator[Trial]:
-        """As of a model file."""
-        trial = TracingTrial(
-            spec=self.ground.spec,
-            model=self.ground.model,
-            carriers=self.carriers,
-            profile=self.profile,
-            settings=self.ground.settings,
-        )
-        return TracingBatch(trial=trial, work=self.ground.work).trials(report)
+def _stressors(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    return variants.batches(
+        setting.trained,
+        setting.grid.variants,
+        list(setting.datasets),
+        [seed],
+        work=setting.work,
+        cifar10=setting.cifar10,
+        cache=setting.cache,
+    )
 
 
 _MADE: Final[Mapping[str, Callable[[PaperSetting, int], Sequence[Batch]]]] = {
@@ -301,6 +269,7 @@ _MADE: Final[Mapping[str, Callable[[PaperSetting, int], Sequence[Batch]]]] = {
     "federation": _federation,
     "attacks": _attacks,
     "tracing": _tracing,
+    "stressors": _stressors,
     "attacked-copies": _attacked_copies,
     "insiders": _insiders,
     "disguise": _disguise,
