@@ -34,7 +34,7 @@ def row(
         "data": {"dataset": dataset},
         "federation": settings,
         "model": {"width": 16},
-        "marks": {"lambda_wm": 0.1 if marked else 0.0},
+        "marks": {"lambda_wm": 0.1 if marked else 0.0, "bits": 32},
     }
     what = {"study": "stressors", "variant": variant} if variant else {"study": "federation"}
     outcome = {
@@ -132,6 +132,10 @@ def test_survival_goes_by_the_number_of_stations() -> None:
     assert "on simulated GNSS 1.00 at 5 stations and 0.69 at 40 stations (paper 0.77)" in words
     assert "above the diagnostic p-hat in 2 of 3 cells" in words
     assert "90.0 % on simulated GNSS with 40 stations (paper 87.0 %), of whom 39.0 trained" in words
+    assert "Codewords have 32 bits here and 128 in the paper" in words
+    for each in rows:
+        each.trial["preset"]["marks"]["bits"] = 128
+    assert "Codewords have" not in said("survival", rows)
 
 
 def test_skew_and_absence_have_both_denominators() -> None:

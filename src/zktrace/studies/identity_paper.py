@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SEEDS: Final = 10  # behind every value of the paper
+BITS: Final = 128  # of a codeword
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
     "attacked-copies": 3,
     "insiders": 3,
     "disguise": 3,
-    "distillation": 3,
+    "distillation": 2,
 }
 DISTILLERS: Final = ("none", "features", "deeper", "logits", "isometry")
 ERASERS: Final = ("negation", "fresh", "hybrid")
@@ -47,8 +47,7 @@ class PaperGrid:
 
     points: str = "paper"  # of `attacks.grid`
     coalitions: int = steering.TRIALS
-    copies: int = 60  # episodes of a copy in the profile paper
-    erased: int = 300  # of one that an insider erases, and of the insider: the paper's
+    copies: int = 300  # episodes of a copy in the profile paper, and of an insider: the paper's
     tuned: int = 100  # episodes of who trains on
     distilled: int = 80  # epochs of a student in `tab:attacks`
     taught: int = 8  # epochs of the students of `tab:kdclass`
@@ -74,7 +73,6 @@ GRIDS: Final = {
         points="short",
         coalitions=5,
         copies=3,
-        erased=3,
         tuned=2,
         distilled=1,
         taught=1,
@@ -111,12 +109,12 @@ class PaperSetting:
         found = federation.trials(self.trained, list(self.datasets), [seed])
         return [each for each in found if each.preset.marks.lambda_wm]
 
-    def grounds(self, seed: int, *profiles: str, episodes: int | None = None) -> list[Ground]:
+    def grounds(self, seed: int, *profiles: str) -> list[Ground]:
         """These federations as operators have them."""
         return grounds(
             self.federations(seed),
             profiles,
-            CopySettings(episodes=episodes or self.grid.copies),
+            CopySettings(episodes=self.grid.copies),
             work=self.work,
             cifar10=self.cifar10,
             cache=self.cache,
@@ -228,8 +226,8 @@ def _attacked(
 
 def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Own rows erased with once, twice and four times the effort of a copy."""
-    unit = setting.grid.erased
-    places = setting.grounds(seed, "paper", "informed", episodes=unit)
+    unit = setting.grid.copies
+    places = setting.grounds(seed, "paper", "informed")
     made = partial(
         insiders.trials,
         places,
