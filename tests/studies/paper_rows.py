@@ -15,7 +15,8 @@ def preset(data: str = "gnss", width: int = 16) -> dict[str, Any]:
     return {
         "data": {"dataset": data, "samples": 24_000},
         "model": {"depth": 18, "width": width},
-        "federation": {"clients": 10, "rounds": 10},
+        "federation": {"clients": 10, "rounds": 10, "alpha": 2.0, "participation": 1.0},
+        "marks": {"bits": 32, "lambda_wm": 0.1},
         "pretraining": {"epochs": 10, "samples": 10_000},
     }
 
@@ -27,8 +28,15 @@ def federated(load: float, *, attribution: float = 1.0, marked: bool = True, **t
         "self_agreement": 0.96,
         "predicted": 0.9,
         "cross_talk": 0.5,
+        "within_radius": 10,
     }
-    outcome = {"marked": marked, "marks": marks, "accuracy": 0.8, "accuracy_half_width": 0.01}
+    outcome = {
+        "marked": marked,
+        "marks": marks,
+        "accuracy": 0.8,
+        "accuracy_half_width": 0.01,
+        "never_trained": [],
+    }
     return row(**{"study": "federation", "outcome": outcome, "preset": preset(), **trial})
 
 
@@ -56,12 +64,13 @@ def coalition(members: list[int], *, caught: int, framed: int = 0, carrier: str 
     sigma = {carrier: {"least_member": 12.0, "greatest_member": 12.0, "greatest_other": 1.5}}
     return row(
         "tracing",
-        {"caught": caught, "framed": framed, "sigma": sigma},
+        {"caught": caught, "framed": framed, "named": [], "verdict": "lead", "sigma": sigma},
         dataset="gnss",
         carriers=[carrier],
         profile="paper",
         part="coalition",
         members=members,
+        settings={"episodes": 300},
         width=16,
         stations=10,
     )

@@ -55,7 +55,7 @@ def test_coalitions_are_shares_by_size_and_an_innocent_spoils_one() -> None:
     figure = tracing_figure(rows)
     assert curve(figure, 0, "weight, profile paper").points == ((0.0, 1.0), (1.0, pytest.approx(1 / 3)))
     assert curve(figure, 0, "innocent framed, any").points == ((0.0, 0.0), (1.0, pytest.approx(1 / 3)))
-    assert curve(figure, 0, "weight, in the paper").points[2:] == ((2.0, 0.95), (3.0, 0.40), (4.0, 0.15))
+    assert curve(figure, 0, "weight, in the paper").points[1:] == ((2.0, 0.95), (3.0, 0.40), (4.0, 0.15))
     assert curve(figure, 0, "feature, in the paper").points[-1] == (4.0, 0.76)
     assert "4 coalitions of one to eight: in 2 a member and nobody else was named, in 1 an innocent" in (
         tracing_figure_words(rows)

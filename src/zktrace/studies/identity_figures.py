@@ -19,25 +19,25 @@ from zktrace.studies.figures import (
     Reference,
     dataset_of,
 )
+from zktrace.studies.identity_paper import BITS, SCALES, SURVIVAL
 from zktrace.studies.rows import Row
 
-# tab:survival: load, diagnostic, own codeword, attribution, its standard deviation
-PAPER_SURVIVAL: Final = {
-    "gnss": (
-        (0.13, 0.99, 1.00, 1.00, 0.0),
-        (0.27, 0.90, 0.96, 0.98, 0.04),
-        (0.53, 0.75, 0.88, 0.96, 0.03),
-        (1.07, 0.64, 0.77, 0.87, 0.04),
-    ),
-    "cifar10": (
-        (0.13, 0.97, 1.00, 1.00, 0.0),
-        (0.27, 0.83, 0.94, 1.00, 0.0),
-        (0.53, 0.68, 0.86, 1.00, 0.0),
-        (1.07, 0.59, 0.76, 1.00, 0.0),
-        (2.13, 0.55, 0.66, 0.88, 0.04),
-        (3.20, 0.53, 0.63, 0.61, 0.05),
-    ),
-}
+_Printed = tuple[float, float, float, float, float]
+
+
+def _paper(data: str) -> list[_Printed]:
+    """tab:survival: load, diagnostic, own codeword, attribution, its standard deviation."""
+    return [
+        (
+            round(stations * BITS / SCALES, 2),
+            cell["predicted"].mean,
+            cell["own"].mean,
+            cell["attribution"].mean / 100,
+            (cell["attribution"].deviation or 0.0) / 100,
+        )
+        for (told, stations), cell in SURVIVAL.items()
+        if told == data
+    ]
 
 
 def loads(rows: Iterable[Row]) -> dict[str, dict[float, list[Mapping[str, Any]]]]:
@@ -68,12 +68,12 @@ def survival_figure(rows: Sequence[Row]) -> FigureData | None:
     if not found:
         return None
     whole = []
-    for data in (each for each in DATASETS if each in found or each in PAPER_SURVIVAL):
+    for data in (each for each in DATASETS if each in found or _paper(each)):
         look: dict[str, Any] = {"hue": HUES[data], "marker": MARKERS[data]}
         if data in found:
             points, spread = _over_load("attribution", found[data])
             whole.append(Curve(label=f"{DATASETS[data]}, ours", points=points, spread=spread, **look))
-        if told := PAPER_SURVIVAL.get(data):
+        if told := _paper(data):
             points, spread = tuple((x[0], x[3]) for x in told), tuple(x[4] for x in told)
             whole.append(
                 Curve(label=f"{_plain(data)}, paper", points=points, spread=spread, paper=True, **look)
@@ -96,7 +96,7 @@ def survival_figure(rows: Sequence[Row]) -> FigureData | None:
 
 
 def _agreement(data: str, groups: Mapping[float, list[Mapping[str, Any]]]) -> Panel:
-    told = PAPER_SURVIVAL.get(data, ())
+    told = _paper(data)
     curves = [
         Curve(label="own codeword, ours", points=_over_load("self_agreement", groups)[0]),
         Curve(

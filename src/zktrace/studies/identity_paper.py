@@ -5,6 +5,7 @@ from typing import Final
 
 SEEDS: Final = 10  # behind every value of the paper
 BITS: Final = 128  # of a codeword
+SCALES: Final = 4800  # that codewords are written into
 
 
 @dataclass(frozen=True, slots=True)

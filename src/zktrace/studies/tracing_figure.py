@@ -8,18 +8,13 @@ from zktrace.certificates.lengths import candidate_threshold
 from zktrace.studies.cells import DATASETS
 from zktrace.studies.figures import HUES, MARKERS, Curve, FigureData, Hue, Marker, Panel, Point, Reference
 from zktrace.studies.rows import Row
+from zktrace.studies.tracing_rows import CANDIDATE, NORMAL
+from zktrace.studies.tracing_tables import PAPER_COLLUSION, SIZES
 
 RECIPIENTS: Final = 10
 LEVEL: Final = 1e-3
-_SIZES: Final = (1, 2, 3, 5, 8)
 _INNOCENT: Final[Mapping[str, Marker]] = {"gnss": "cross", "cifar10": "plus", "recordings": "star"}
-# tab:collusion: coalitions of 2, 3, 5 and 8 that are traced, threshold alone; of singles tab:isolation
-PAPER_COLLUSION: Final = {
-    ("weight", "gnss"): (1.0, 1.0, 0.95, 0.40, 0.15),
-    ("weight", "cifar10"): (1.0, 1.0, 0.75, 0.35, 0.0),
-    ("feature", "gnss"): (None, 1.0, 1.0, 1.0, 0.76),
-    ("feature", "cifar10"): (None, 1.0, 1.0, 1.0, 1.0),
-}
+_TOLD: Final = (("weight", NORMAL), ("feature", CANDIDATE))  # by which threshold the paper's figure decides
 
 
 class Leaked(NamedTuple):
@@ -101,10 +96,10 @@ def _traced(
         everybody += some
     framed = tuple(_share(everybody, lambda each: each.framed > 0))
     curves.append(Curve(label="innocent framed, any", points=framed, hue="grey", marker="cross"))
-    for (carrier, told), values in PAPER_COLLUSION.items():
-        if told == data:
-            places = range(len(_SIZES))
-            points = tuple((float(x), y) for x, y in zip(places, values, strict=True) if y is not None)
+    for carrier, rule in _TOLD:
+        values = PAPER_COLLUSION.get((carrier, data, RECIPIENTS, rule), {})
+        points = tuple((float(x), values[size]) for x, size in enumerate(SIZES) if size in values)
+        if points:
             hue, marker = looks.get((carrier, "paper"), ("grey", "star"))
             curves.append(
                 Curve(label=f"{carrier}, in the paper", points=points, hue=hue, marker=marker, paper=True)
@@ -114,14 +109,14 @@ def _traced(
         x="members of a coalition",
         y="share of coalitions",
         curves=tuple(curves),
-        places=tuple(map(str, _SIZES)),
+        places=tuple(map(str, SIZES)),
         y_range=(-0.04, 1.08),
     )
 
 
 def _share(some: Sequence[Leaked], holds: Callable[[Leaked], bool]) -> Iterable[Point]:
     """By size, where there are some of it."""
-    for place, size in enumerate(_SIZES):
+    for place, size in enumerate(SIZES):
         here = [holds(each) for each in some if each.members == size]
         if here:
             yield float(place), sum(here) / len(here)
