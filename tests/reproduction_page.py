@@ -91,7 +91,7 @@ def _drawn(exhibit: Exhibit, rows: Sequence[Row]) -> str | None:
     if exhibit.kind == "table":
         return exhibit.table(rows)
     found = exhibit.figure(rows)
-    return None if found is None else f"![{found.description}](figures/{exhibit.name}.svg)"
+    return None if found is None else wrapped(f"![{found.description}](figures/{exhibit.name}.svg)")
 
 
 def wrapped(text: str) -> str:

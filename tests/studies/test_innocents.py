@@ -132,12 +132,11 @@ def test_every_carrier_is_read_by_the_tool_itself_and_leaks_are_found_on_it(
     trial = replace(trial, strength=LOUD, levels=(Fraction(1, 1000),))
     made = perform(trial, Rows(tmp_path / "rows.jsonl"), work=desks)
     found = {row.trial["leak"]: row.outcome for row in made}
-    hidden = "average of two, disguised"
-    assert set(found) == set(leaks) - ({hidden} if path == ("output",) else set())  # it has no alignment
+    assert set(found) == set(leaks)
     assert found["nobody"]["caught"] == 0
     assert found["one copy"]["caught"] == found["one copy, reversed"]["caught"] == 3
-    if hidden in found:
-        assert found[hidden]["aligned"] == found[hidden]["caught"] == 3
+    hidden = found["average of two, disguised"]
+    assert hidden["aligned"] == hidden["caught"] == 3
     assert all(row.trial["carriers"] == list(path) for row in made)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from statistics import mean
 from typing import Any, Final
 
+from zktrace.studies.cells import DATASETS
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
@@ -181,7 +182,7 @@ def crowds_table(rows: Iterable[Row]) -> str:
     chosen = [row for row in rows if row.trial["study"] == "coalitions" and "length" in row.trial]
     lines = [
         (
-            row.trial["dataset"],
+            DATASETS.get(row.trial["dataset"], row.trial["dataset"]),
             f"{row.trial['size']} of {row.trial['stations']:,}",
             f"{row.trial['length']:,}",
             _whole([row]),
