@@ -215,7 +215,8 @@ def test_a_copy_in_memory_is_the_one_that_is_made_in_pieces(
     whole = guard.copy("station-1", shared, number=2)
     row, length = guard._row("station-1"), guard._mark.blocks.length
     monkeypatch.setattr(blocks, "CHUNK", 2 * length)
-    monkeypatch.setattr(blocks, "_CACHED", length)
+    monkeypatch.setattr(blocks, "_READ", length)
+    monkeypatch.setattr(blocks, "_MOVED", length)
     code = guard.release.code("spread")
     signs = guard._mark.signs(unpack(code.rows([row])[0], code.length))
     assert guard.copy("station-1", shared, number=2) == whole

@@ -43,7 +43,8 @@ def test_moves_and_readings_are_those_of_the_definition(
     chunk: int, cached: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "CHUNK", chunk)
-    monkeypatch.setattr(blocks, "_CACHED", cached)
+    monkeypatch.setattr(blocks, "_READ", cached)
+    monkeypatch.setattr(blocks, "_MOVED", cached)
     part, length = Part(name="a.weight", blocks=7, deviation=0.5), 128
     rng = np.random.default_rng(1)
     values = rng.normal(size=length)
@@ -87,7 +88,8 @@ def test_the_mark_of_a_weight_is_nearly_gaussian() -> None:
 def test_moves_by_signs_are_whole_numbers_times_their_unit(
     length: int, cached: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "_CACHED", cached)
+    monkeypatch.setattr(blocks, "_READ", cached)
+    monkeypatch.setattr(blocks, "_MOVED", cached)
     part = Part(name="w", blocks=9, deviation=1.0)
     signs = 2.0 * np.random.default_rng(3).integers(0, 2, length) - 1.0
     unit = 0.0123

@@ -36,7 +36,8 @@ REALS: Final = ("float64", "float32", "float16", "bfloat16")
 BLOCKS: Final = 16  # that a tensor has at least
 TENSORS: Final = 2048  # that carry at most: the largest
 CHUNK: Final = 1 << 20  # weights that a thread works on at a time: large pages
-_CACHED: Final = 1 << 17  # weights that a processor has at hand
+_READ: Final = 1 << 17  # of them that are read at once: their sums are in single precision
+_MOVED: Final = 1 << 19  # that are moved at once: the fewer steps, the less threads wait for each other
 _ROOM: Final = 1 << 10  # weights a position that a code has by default
 _LONGEST: Final = 1 << 12  # what a code has by default at most
 _SIGNS: Final = (1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)).astype(
@@ -156,7 +157,7 @@ class Blocks:
         whole = bool((np.abs(values) == 1.0).all())
         if whole:
             inner = inner ^ np.packbits(values < 0.0)
-        for some, one, two in self._steps(piece[1]):
+        for some, one, two in self._steps(piece[1], _MOVED):
             if whole:
                 made = transformed_signs(inner[some], one, two)
             else:
@@ -174,7 +175,7 @@ class Blocks:
         outer, inner = self._octets(part, "outer", piece), self._octets(part, "inner", piece)
         total = np.zeros(self.length)
         with np.errstate(over="ignore", invalid="ignore"):
-            for some, one, two in self._steps(piece[1]):
+            for some, one, two in self._steps(piece[1], _READ):
                 given = differences(self._place(some)).reshape(-1, self.length)
                 np.multiply(_signs(outer[some], _SIGNS, one), given, out=one)
                 made = transformed(one, two)
@@ -192,9 +193,10 @@ class Blocks:
         """Of the weights of some blocks."""
         return slice(some.start * self.length, some.stop * self.length)
 
-    def _steps(self, count: int) -> Iterator[tuple[slice, Singles, Singles]]:
-        """Some of so many blocks after the other, with two arrays of room for them that are used again."""
-        step = max(1, _CACHED // self.length)
+    def _steps(self, count: int, weights: int) -> Iterator[tuple[slice, Singles, Singles]]:
+        """Some of so many blocks after the other, of so many weights at most, with two arrays of room for
+        them that are used again."""
+        step = max(1, weights // self.length)
         one, two = (np.empty((min(step, count), self.length), dtype=np.float32) for _ in range(2))
         for at in range(0, count, step):
             left = min(step, count - at)
