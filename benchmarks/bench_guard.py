@@ -1,8 +1,8 @@
 """What does a guard cost a server, beside copying the arrays? A ResNet-18 of full width, in memory.
 
-Bounds are for the median on a machine that has nothing else to do, of a server that has made some copies before:
-the first ones of a process also pay for memory that the system hands out for the first time. Least times, and
-the processor time of all threads, say what it takes where others work beside it.
+Bounds are for the median on a machine that has nothing else to do, of a server that has made some copies
+before: the first ones of a process also pay for memory that the system hands out for the first time. Least
+times, and the processor time of all threads, say what it takes where others work beside it.
 """
 
 import statistics

@@ -17,7 +17,7 @@ from zktrace.models.state import Array, ModelState, Tensor
 from zktrace.primitives.files import whole_file
 
 _WORTH_A_THREAD = 1 << 20  # bytes of a piece
-_WRITTEN = 1 << 20  # bytes that the system is handed at a time: ext4 was seen to be slow at more
+_WRITTEN = 1 << 17  # bytes that the system is handed at a time: ext4 was seen to be slow at more
 
 
 def save_model(
