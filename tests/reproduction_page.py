@@ -41,8 +41,8 @@ compares the two.
 The first command goes through all experiments with the first seed, then with the second, and so on;
 stopped, it goes on where it was. By default networks are a quarter as wide as the paper's and trained for
 about two minutes (preset `study`): about 15 hours of one core for everything. Costly experiments take one to
-three of the paper's ten seeds. `--preset paper` takes its full sizes, and weeks. Figures and the HTML page need
-the extra `report`: `pip install 'zktrace[report]'`.
+three of the paper's ten seeds. `--preset paper` takes its full sizes, and weeks. Figures and the HTML page
+need the extra `report`: `pip install 'zktrace[report]'`.
 
 How to read it: values in parentheses, and columns that say so, are the paper's. GNSS data are simulated
 here; the paper's were recorded. *What was run* stands below each: where networks are smaller or trained for
