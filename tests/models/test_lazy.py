@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.forge import EXAMPLE
 from zktrace.errors import MalformedModel
-from zktrace.models import LazyTensor, ModelState, Tensor, model_digest, open_model, save_model, state
+from zktrace.models import LazyTensor, ModelState, Tensor, model_digest, open_model, save_model, saving, state
 
 
 def lazy(tensor: Tensor, size: int = 8) -> LazyTensor:
@@ -99,7 +99,7 @@ def test_a_stored_tensor_comes_in_pieces_of_whole_elements(monkeypatch: pytest.M
     assert model_digest(ModelState([tensor])) == model_digest(ModelState([lazy(tensor)]))
 
 
-def test_saving_holds_two_pieces_and_not_the_state(tmp_path: Path) -> None:
+def test_saving_holds_a_few_pieces_and_not_the_state(tmp_path: Path) -> None:
     """A hundred tensors of 2 MiB in pieces of 1 MiB."""
     piece = 1 << 20
 
@@ -112,7 +112,7 @@ def test_saving_holds_two_pieces_and_not_the_state(tmp_path: Path) -> None:
     save_model(tmp_path / "m", ModelState(tensors))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 4 * piece
+    assert peak < (saving.AHEAD + saving.BEHIND + 3) * piece
     assert open_model(tmp_path / "m")["t99"].sum() == piece
 
 

@@ -208,10 +208,9 @@ class Workspace(Home):
         if not isinstance(release, OpenRelease):
             name = None if release is None else check_kind(release, str, "a release")
             return OpenRelease.of(self, name, ledger=ledger, network=own)
-        found = OpenRelease.of(self, release.name, ledger=ledger, network=own or release.network)
-        if found.record != release.record:
+        if ledger.release(release.name) != release.record:
             raise Refused(f"the release {release.name} is one of another workspace")
-        return found
+        return release.at(ledger, network=own)
 
     def trace(
         self,

@@ -1,12 +1,14 @@
 """A state written as a safetensors file, whole or not at all, and hashed in the same pass.
 
 Tensors are taken in the order of the digest, each piece once: hashed by a thread while it is written to its
-place in the file and the next one is made. So a state of lazy tensors needs memory for two pieces.
+place in the file, and while the next ones are made by another. So a state of lazy tensors needs memory for a
+few pieces.
 """
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,8 +17,11 @@ from zktrace.models.dtypes import BY_TAG
 from zktrace.models.safetensors_header import Slot, build_header, file_order
 from zktrace.models.state import Array, ModelState, Tensor
 from zktrace.primitives.files import whole_file
+from zktrace.primitives.pipeline import ahead
 
 _WORTH_A_THREAD = 1 << 20  # bytes of a piece
+AHEAD = 4  # pieces that are made before they are needed
+BEHIND = 4  # pieces that are written before they are hashed
 _WRITTEN = 1 << 17  # bytes that the system is handed at a time: ext4 was seen to be slow at more
 
 
@@ -43,14 +48,22 @@ def save_model(
     with whole_file(Path(path), secret=secret, replace=replace) as handle, _Hashing() as hashing:
         handle.write(header)
         hashing.add(opening(full))
-        for tensor in full.tensors():
-            handle.seek(places[tensor.name])
-            hashing.add(heading(tensor))
-            for piece in tensor.pieces():
-                hashing.add(piece)
-                for first in range(0, len(piece), _WRITTEN):
-                    handle.write(piece[first : first + _WRITTEN])
+        for tensor, piece in ahead(_pieces(full), AHEAD):
+            if tensor is not None:
+                handle.seek(places[tensor.name])
+                hashing.add(heading(tensor))
+            hashing.add(piece)
+            for first in range(0, len(piece), _WRITTEN):
+                handle.write(piece[first : first + _WRITTEN])
     return hashing.digest()
+
+
+def _pieces(state: ModelState) -> Iterator[tuple[Tensor | None, memoryview]]:
+    """The bytes of all tensors in order, in pieces; before those of each, the tensor and no bytes."""
+    for tensor in state.tensors():
+        yield tensor, memoryview(b"")
+        for piece in tensor.pieces():
+            yield None, piece
 
 
 def _slot(tensor: Tensor) -> Slot:
@@ -58,32 +71,31 @@ def _slot(tensor: Tensor) -> Slot:
 
 
 class _Hashing:
-    """SHA-256 of pieces in order, large ones in a thread of their own, one at a time."""
+    """SHA-256 of pieces in order, large ones in a thread of their own, which may be a few behind."""
 
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
         self._thread = ThreadPoolExecutor(1)
-        self._going: Future[None] | None = None
+        self._going: deque[Future[None]] = deque()
 
     def __enter__(self) -> "_Hashing":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown()
+    def __exit__(self, error: object, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=error is not None)
 
     def add(self, piece: bytes | memoryview) -> None:
-        """Hash a piece after those before it; it must stay as it is until the next one is added."""
-        self._wait()
-        if len(piece) < _WORTH_A_THREAD:
+        """Hash a piece after those before it; it must stay as it is."""
+        if len(piece) < _WORTH_A_THREAD and not self._going:
             self._sha.update(piece)
-        else:
-            self._going = self._thread.submit(self._sha.update, piece)
+            return
+        self._going.append(self._thread.submit(self._sha.update, piece))
+        self._wait(BEHIND)
 
     def digest(self) -> bytes:
-        self._wait()
+        self._wait(0)
         return self._sha.digest()
 
-    def _wait(self) -> None:
-        if self._going is not None:
-            self._going.result()
-            self._going = None
+    def _wait(self, left: int) -> None:
+        while len(self._going) > left or (self._going and self._going[0].done()):
+            self._going.popleft().result()

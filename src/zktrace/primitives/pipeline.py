@@ -1,6 +1,6 @@
 """Work on one piece after the other by a few threads, its results in their order.
 
-numpy and ciphers let go of the interpreter while they work, so threads are enough.
+numpy, ciphers, hashes and files let go of the interpreter while they work, so threads are enough.
 """
 
 import os
@@ -31,3 +31,25 @@ def in_order(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
             done = waiting.popleft().result()
             waiting.extend(pool.submit(work, each) for each in islice(coming, 1))
             yield done
+
+
+def ahead(items: Iterator[T], count: int) -> Iterator[T]:
+    """The same items, made by a thread of their own while those before are used; so many wait at most.
+
+    Who stops early stops the thread too, after the item that it is at.
+    """
+    with ThreadPoolExecutor(1) as maker:
+        waiting: deque[Future[list[T]]] = deque()
+
+        def ask() -> None:
+            waiting.append(maker.submit(lambda: list(islice(items, 1))))
+
+        for _ in range(count):
+            ask()
+        try:
+            while found := waiting.popleft().result():
+                ask()
+                yield from found
+        finally:
+            for each in waiting:
+                each.cancel()

@@ -22,7 +22,7 @@ from zktrace.carriers import ALIGNMENTS, IDENTITY, Alignment, Profile, carrier
 from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Code
 from zktrace.errors import InputError, Refused
-from zktrace.models import ModelState, model_digest
+from zktrace.models import ModelState
 from zktrace.readouts.network import Network
 from zktrace.readouts.reader import Reader, Terms, reader_of
 from zktrace.readouts.readout import Attempt, Reading, Readout
@@ -35,6 +35,7 @@ from zktrace.registry.readouts import terms_of
 from zktrace.registry.records import RULE_OF, Layout, ReleaseRecord
 from zktrace.registry.workspace import Home
 from zktrace.releases.folder import ReleaseFolder
+from zktrace.releases.shared import SharedModel
 
 
 class OpenRelease:
@@ -48,12 +49,14 @@ class OpenRelease:
         custody: Custody,
         folder: ReleaseFolder,
         network: Network | None = None,
+        model: SharedModel | None = None,
     ) -> None:
         self.record = record
         self.ledger = ledger
         self.custody = custody
         self.folder = folder
         self.network = network  # that speaks, if it is none of this package's
+        self._model = model or SharedModel(path=folder.shared_path, digest=record.model)
         self._readers: dict[str, Reader] = {}
         self._codes: dict[str, Code] = {}
 
@@ -72,13 +75,16 @@ class OpenRelease:
         folder = ReleaseFolder(path=home.release_folder(record.name))
         return cls(record, ledger=ledger, custody=home.custody, folder=folder, network=network)
 
-    def at(self, ledger: Ledger) -> "OpenRelease":
+    def at(self, ledger: Ledger, *, network: Network | None = None) -> "OpenRelease":
         """The same by another snapshot; what was found to be the shared model on record is not read again."""
-        other = OpenRelease(
-            self.record, ledger=ledger, custody=self.custody, folder=self.folder, network=self.network
+        return OpenRelease(
+            self.record,
+            ledger=ledger,
+            custody=self.custody,
+            folder=self.folder,
+            network=network or self.network,
+            model=self._model,
         )
-        other.__dict__.update({name: vars(self)[name] for name in ("shared", "_found") if name in vars(self)})
-        return other
 
     def __repr__(self) -> str:
         return f"<OpenRelease {self.name}: {', '.join(self.carriers)}, {self.profile}>"
@@ -111,17 +117,10 @@ class OpenRelease:
         """How its suspects are decided."""
         return RULE_OF[self.profile]
 
-    @cached_property
+    @property
     def shared(self) -> ModelState:
         """The shared model, found to be the one on record."""
-        if model_digest(self._found) != self.record.model:
-            raise Refused(f"{self.folder.shared_path}: not the shared model that the registry has on record")
-        return self._found
-
-    @cached_property
-    def _found(self) -> ModelState:
-        """What lies in its place, a view of the file."""
-        return self.folder.shared()
+        return self._model.checked()
 
     @cached_property
     def pool(self) -> Pool:
@@ -151,7 +150,7 @@ class OpenRelease:
             layout,
             seed=self.custody.direction_seed(name, self.record.number, self.record.root),
             probes=self.folder.probes(layout),
-            names=layer_names(self._found) if layout.layers and not carrier(name).beside else None,
+            names=layer_names(self._model.found()) if layout.layers and not carrier(name).beside else None,
             shared=self.shared if carrier(name).beside else None,
             network=self.network,
         )
