@@ -73,7 +73,7 @@ def test_an_experiment_that_is_not_known_is_an_error(tmp_path: Path) -> None:
 
 def test_the_short_grid_is_shorter_in_everything_and_has_all_of_it() -> None:
     usual, short = GRIDS["paper"], GRIDS["short"]
-    for name in ("coalitions", "copies", "tuned", "distilled", "taught", "images"):
+    for name in ("coalitions", "copies", "tuned", "distilled", "taught", "images", "holders", "pairs"):
         assert 1 <= getattr(short, name) < getattr(usual, name)
     plan = experiments(replace(setting(Path("nowhere"), preset="smoke", seeds=(1,)), grid=short))
     assert [each.name for each in plan] == list(NAMES)

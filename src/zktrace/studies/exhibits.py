@@ -154,12 +154,13 @@ def _figure(
 _TRAINED: Final = ("federation", "stressors")
 _COPIES: Final = ("attacks", "disguise", "tracing")
 _MODELS: Final = ("attacks", "distillation")
+_LEAKED: Final = ("tracing", "crowd")
 _SHOWN: Final = (
     _table("attribution", "Attribution on the shared model", "tab:attribution", ("federation",)),
     _table("survival", "Survival of codewords by load", "tab:survival", _TRAINED),
     _figure("survival", "Attribution against load", "fig:survival", _TRAINED),
-    _table("isolation", "Single leakers", "tab:isolation", ("tracing",)),
-    _table("collusion", "Coalitions, by thresholds alone", "tab:collusion", ("tracing",)),
+    _table("isolation", "Single leakers", "tab:isolation", ("tracing",), by=_LEAKED),
+    _table("collusion", "Coalitions, by thresholds alone", "tab:collusion", ("tracing",), by=_LEAKED),
     _figure("tracing", "Coalitions and the margin of scores", "fig:tracing", ("tracing",)),
     _table("certified-audit", "Coalitions, by certificates", "tab:certified-audit", ("tracing",)),
     _table(

@@ -24,6 +24,7 @@ from zktrace.studies.ground import Ground, grounds
 from zktrace.studies.rows import Rows
 from zktrace.studies.runner import Batch, Estimate, estimate
 from zktrace.studies.suspects import Students
+from zktrace.studies.variants import stressed
 
 SEEDS: Final = (42, 137, 271, 314, 1729, 2718, 3141, 5772, 6561, 9999)  # the paper's
 SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten of all
@@ -31,6 +32,7 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
     "federation": 10,
     "attacks": 10,
     "tracing": 3,
+    "crowd": 1,
     "stressors": 1,
     "attacked-copies": 3,
     "insiders": 3,
@@ -39,6 +41,7 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
 }
 DISTILLERS: Final = ("none", "features", "deeper", "logits", "isometry")
 ERASERS: Final = ("negation", "fresh", "hybrid")
+CROWD: Final = (("weight",), ("spread",))  # what copies of a crowd's model carry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,9 @@ class PaperGrid:
     taught: int = 8  # epochs of the students of `tab:kdclass`
     images: int = SAMPLES  # of an attacker who trains
     variants: tuple[str, ...] = ()  # of federations under stress; none: all
+    crowd: str = "stations-40"  # the federation in which more stations are told apart than hold copies
+    holders: int = 10  # of its stations
+    pairs: int = 20  # of them that are drawn
     least: int = 0  # samples that simulated data have, whatever the preset says
 
     def preset(self, given: Preset) -> Preset:
@@ -78,6 +84,9 @@ GRIDS: Final = {
         taught=1,
         images=400,
         variants=("median", "stations-5"),
+        crowd="stations-5",
+        holders=2,
+        pairs=1,
         least=22_000,  # a tenth of them is the server's: enough for the probes of a carrier
     ),
 }
@@ -109,10 +118,18 @@ class PaperSetting:
         found = federation.trials(self.trained, list(self.datasets), [seed])
         return [each for each in found if each.preset.marks.lambda_wm]
 
-    def grounds(self, seed: int, *profiles: str) -> list[Ground]:
-        """These federations as operators have them."""
+    def crowds(self, seed: int) -> list[FederationTrial]:
+        """The same with more stations."""
+        return [
+            run for each in self.datasets for run in stressed(self.trained, [self.grid.crowd], each, seed)
+        ]
+
+    def grounds(
+        self, federations: Sequence[FederationTrial], profiles: Sequence[str] = ("paper", "informed")
+    ) -> list[Ground]:
+        """Federations as operators have them."""
         return grounds(
-            self.federations(seed),
+            federations,
             profiles,
             CopySettings(episodes=self.grid.copies),
             work=self.work,
@@ -227,7 +244,7 @@ def _attacked(
 def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Own rows erased with once, twice and four times the effort of a copy."""
     unit = setting.grid.copies
-    places = setting.grounds(seed, "paper", "informed")
+    places = setting.grounds(setting.federations(seed))
     made = partial(
         insiders.trials,
         places,
@@ -240,14 +257,20 @@ def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
 
 
 def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
-    places = setting.grounds(seed, "paper", "informed")
+    places = setting.grounds(setting.federations(seed))
     students = Students(epochs=setting.grid.taught, samples=setting.grid.images)
     return disguise.batches(places, students=students, attackers=DISTILLERS)
 
 
 def _tracing(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Each carrier of a profile by itself."""
-    return tracings(setting.grounds(seed, "paper", "informed"))
+    return tracings(setting.grounds(setting.federations(seed)))
+
+
+def _crowd(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """More stations than hold copies: all of them are scored."""
+    places, grid = setting.grounds(setting.crowds(seed)), setting.grid
+    return tracings(places, CROWD, pairs=grid.pairs, copies=grid.holders)
 
 
 def _stressors(setting: PaperSetting, seed: int) -> Sequence[Batch]:
@@ -267,6 +290,7 @@ _MADE: Final[Mapping[str, Callable[[PaperSetting, int], Sequence[Batch]]]] = {
     "federation": _federation,
     "attacks": _attacks,
     "tracing": _tracing,
+    "crowd": _crowd,
     "stressors": _stressors,
     "attacked-copies": _attacked_copies,
     "insiders": _insiders,
