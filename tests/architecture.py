@@ -34,6 +34,7 @@ LIGHT = (
     "certificates",
     "models",
     "readouts",
+    "transparency",
     "registry",
     "releases",
     "evidence",
@@ -54,6 +55,7 @@ LIGHT_TOO = {  # of what stands below the line: closed-form copies and the front
 ONLY = {
     "attacks": {"errors", "learning"},
     "readouts": {"errors", "primitives", "derivation", "carriers", "models"},
+    "transparency": {"errors", "primitives"},
     "court": set(LIGHT) - {"releases", "tracing"},
     "report": set(ORDER) - {"front", "demo", "service", "cli", "attacks"},
 }
