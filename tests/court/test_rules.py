@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from court.forge import certified_score, export_of, places_of, records_of, relogged, renamed, sealed, the
+from court.test_checkpoints import POLICY as WATCHED
+from court.test_checkpoints import W as WITNESSES
+from court.test_checkpoints import note
 from court.test_looks import queried
 from court.test_readers import NETWORK, PROBES, Bench, saying
 from support import unchecked
@@ -24,7 +27,8 @@ from zktrace.court.scoring import StageScore, look, own_certificate
 from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
 from zktrace.evidence import Evidence, Findings, LookClaim, Naming, SeedOpening, Stage
 from zktrace.models import ModelState, model_digest
-from zktrace.registry.log import Head
+from zktrace.primitives import merkle
+from zktrace.registry.log import Extension, Head
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
     PLACE,
@@ -40,7 +44,7 @@ from zktrace.tracing import Case
 SPEC = Path(__file__).parents[2] / "docs" / "spec" / "evidence.md"
 EASY = Policy(min_length=64)
 Given = Mapping[str, object]
-Broken = tuple[bytes, Head, Given]
+Broken = tuple[bytes, Head | None, Given]
 STRANGER = ModelState.from_arrays({"said": np.zeros(3)})
 
 
@@ -88,6 +92,19 @@ def stage(**changes: object) -> Evidence:
 
 def record(kind: type, **changes: object) -> object:
     return unchecked(the(*honest(), kind), **changes)
+
+
+def watched(signers: int, *, head: Head, also: Head | None = None, **given: object) -> Given:
+    """Checkpoints of heads, so many times cosigned, before a judge who asks for two witnesses."""
+    heads = [head] if also is None else [head, also]
+    notes = [note(each, *WITNESSES[:signers]) for each in heads]
+    return {"checkpoints": notes, "policy": WATCHED, **given}
+
+
+def past() -> list[Extension]:
+    """The way from nine entries to the head of the file."""
+    head, leaves = file()[1], [merkle.leaf_hash(each) for each in export()]
+    return [Extension(old=9, new=head.size, path=tuple(merkle.consistency_proof(leaves, 9)))]
 
 
 def export() -> list[bytes]:
@@ -363,6 +380,15 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: file(export=export(), before=Head(size=3, root=bytes(32))),
         lambda: file(export=export(), before=Head(size=honest()[1].place, root=bytes(32))),
     ),
+    "2.5": (
+        lambda: (file()[0], file()[1], watched(1, head=file()[1])),
+        lambda: (file()[0], None, watched(2, head=Head(size=file()[1].size, root=bytes(32)))),
+        lambda: (
+            file()[0],
+            None,
+            watched(2, head=file()[1], also=Head(size=9, root=bytes(32)), extensions=past()),
+        ),
+    ),
     "3.1": (another_codeword,),
     "3.2": (
         lambda: log(record(EnrolmentRecord, nonce=bytes(32))),
@@ -440,6 +466,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: policy(require_shared=True),
         lambda: policy(require_registry=True),
         lambda: policy(require_before=True),
+        lambda: policy(witnesses=WATCHED.witnesses, min_witnesses=1),
         scores_for_a_suspect,
     ),
     "8.6": (lambda: policy(require_readout=True),),

@@ -25,6 +25,7 @@ BROKEN_PIPE = 141
 
 STATION: Final = "For a station"
 OPERATOR: Final = "For the operator"
+WITNESS: Final = "For a witness"
 JUDGE: Final = "For a judge"
 RESEARCHER: Final = "For a researcher"
 
@@ -106,6 +107,11 @@ COMMANDS: Final = {
         "The append-only log: its head, its proofs, and whether it still is what it was.",
     ),
     "registry": Command("registry:app", OPERATOR, "The registry as a whole."),
+    "witness": Command(
+        "witness:app",
+        WITNESS,
+        "Watch logs of others, and sign what extends what was seen. Needs no workspace.",
+    ),
     "judge": Command("judge:judge", JUDGE, "Check an accusation offline, step by step."),
     "model": Command("model:app", JUDGE, "Look into model files, which are never executed."),
     "bounds": Command(

@@ -16,6 +16,8 @@ from zktrace.cli.terminal import tell
 from zktrace.errors import CannotTell, EvidenceRejected, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from zktrace.court import Judgement, Minutes, Policy
     from zktrace.registry.log import Extension, Head
 
@@ -23,8 +25,14 @@ if TYPE_CHECKING:
 def judge(
     evidence: Annotated[Path, typer.Argument(help="The evidence file, case.zkt.json.")],
     head: Annotated[
-        str, typer.Option("--head", help="The head of the log, got from somebody you trust for it.")
-    ],
+        str | None, typer.Option("--head", help="The head of the log, got from somebody you trust for it.")
+    ] = None,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--checkpoint", help="Or a checkpoint with cosignatures of witnesses your policy names."
+        ),
+    ] = None,
     policy: Annotated[
         Path | None, typer.Option("--policy", help="A TOML file with the judge's own conditions.")
     ] = None,
@@ -61,6 +69,9 @@ def judge(
     before: Annotated[
         str | None, typer.Option("--before", help="A head that was witnessed before the suspect was known.")
     ] = None,
+    before_checkpoint: Annotated[
+        Path | None, typer.Option("--before-checkpoint", help="Or such a head as a cosigned checkpoint.")
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option("--report", help="Write a dated page of the judgement there (HTML), mode 0600."),
@@ -80,12 +91,13 @@ def judge(
         _check_page(page, force=force)
     data, minutes = evidence_bytes(evidence), Minutes()
     conditions = Policy() if policy is None else Policy.read(policy)
-    own, earlier = Head.from_text(head.strip()), None if before is None else Head.from_text(before.strip())
+    own, earlier = (None if each is None else Head.from_text(each.strip()) for each in (head, before))
     found: Judgement | EvidenceRejected | CannotTell
     try:
         found = examine(
             data,
             head=own,
+            checkpoints=checkpoint or (),
             policy=conditions,
             suspect=suspect,
             scores=scores,
@@ -95,25 +107,28 @@ def judge(
             registry=registry,
             extensions=[_extension(each) for each in consistency or ()],
             before=earlier,
+            before_checkpoint=before_checkpoint,
             minutes=minutes,
         )
     except (EvidenceRejected, CannotTell) as ended:
         found = ended
     if page is not None:
-        given = (
-            ("suspect", suspect),
-            ("scores", scores),
-            ("shared model", shared),
-            *(("probes", each) for each in probes or ()),
-            ("exported registry", registry),
-            *(("consistency proof", each) for each in consistency or ()),
-            ("policy", policy),
-        )
+        given = {
+            "suspect": [suspect],
+            "scores": [scores],
+            "shared model": [shared],
+            "probes": probes,
+            "exported registry": [registry],
+            "consistency proof": consistency,
+            "checkpoint": checkpoint,
+            "earlier checkpoint": [before_checkpoint],
+            "policy": [policy],
+        }
         _write_page(
             page,
             evidence=(evidence.name, hashlib.sha256(data).hexdigest()),
             heads=(own, earlier),
-            given=tuple((what, path.name) for what, path in given if path is not None),
+            given=_named(given),
             policy=conditions,
             outcome=found,
             minutes=minutes,
@@ -122,12 +137,24 @@ def judge(
         )
     if isinstance(found, EvidenceRejected | CannotTell):
         raise found
+    _tell(found, as_json=as_json)
+
+
+def _tell(found: "Judgement", *, as_json: bool) -> None:
+    """What an upheld case is told with."""
     if as_json:
         emit({"ok": True, "upheld": True, **found.as_json()}, as_json=True, text="")
-    else:
-        tell(_minutes(found))
-        tell(f"upheld: {found.verdict}, {', '.join(found.named) or 'nobody is accused'}", strong=True)
-        tell(found.bound)
+        return
+    tell(_minutes(found))
+    tell(f"upheld: {found.verdict}, {', '.join(found.named) or 'nobody is accused'}", strong=True)
+    tell(found.bound)
+
+
+def _named(given: "Mapping[str, Sequence[Path | None] | None]") -> tuple[tuple[str, str], ...]:
+    """What each file is, and its name."""
+    return tuple(
+        (what, path.name) for what, paths in given.items() for path in paths or () if path is not None
+    )
 
 
 def _check_page(page: Path, *, force: bool) -> None:
@@ -141,7 +168,7 @@ def _write_page(
     page: Path,
     *,
     evidence: tuple[str, str],
-    heads: "tuple[Head, Head | None]",
+    heads: "tuple[Head | None, Head | None]",
     given: tuple[tuple[str, str], ...],
     policy: "Policy",
     outcome: "Judgement | EvidenceRejected | CannotTell",
@@ -157,7 +184,7 @@ def _write_page(
     hearing = Hearing(
         at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         evidence=evidence,
-        head=own.to_text(),
+        head="none was typed: checkpoints were given" if own is None else own.to_text(),
         before=None if earlier is None else earlier.to_text(),
         given=given,
         policy=policy,

@@ -45,6 +45,7 @@ class Bench:
     suspect: Suspect
     export: Sequence[bytes] | None
     before: Head | None
+    checkpoints: int  # that the judge has in place of a head
     minutes: Minutes
     dossier: Dossier
     biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed

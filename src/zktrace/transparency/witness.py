@@ -130,11 +130,11 @@ class Witness:
             return Answer(status=400, body="the old size is larger than the new one\n")
         forked = new.size == known.size and new.root != known.root and bool(new.size)
         if forked:  # no race can make this: the log signed two heads of one size
-            self._dispute(request, new.origin)
+            self._dispute(request, new)
         if forked or request.old != known.size:
             return Answer(status=409, body=f"{known.size}\n", kind=SIZE_TYPE)
         if not merkle.extends(known.size, known.root, new.size, new.root, request.path):
-            self._dispute(request, new.origin)
+            self._dispute(request, new)
             return Answer(status=422, body="the consistency proof does not hold\n")
         return None
 
@@ -149,12 +149,12 @@ class Witness:
         path = self._file("logs", origin, ".vkey")
         return read_verifiers(_lines(path)) if path.exists() else None
 
-    def _dispute(self, request: AddCheckpoint, origin: str) -> None:
-        """Keep what the log signed and should not have."""
-        data = request.to_bytes()
-        path = self._file("disputes", origin, f"-{hashlib.sha256(data).hexdigest()[:16]}")
+    def _dispute(self, request: AddCheckpoint, new: LogCheckpoint) -> None:
+        """Keep what the log signed and should not have: each head once."""
+        head = hashlib.sha256(encoded(new.to_text())).hexdigest()
+        path = self._file("disputes", new.origin, f"-{head[:16]}")
         if not path.exists() and sum(1 for _ in path.parent.iterdir()) < DISPUTES_LIMIT:
-            write_atomic(path, data, replace=True)
+            write_atomic(path, request.to_bytes())
 
     def disputes(self) -> tuple[Path, ...]:
         """Requests that a log signed and that do not go with what it signed before."""

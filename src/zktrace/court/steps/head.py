@@ -23,6 +23,7 @@ class Heads:
     before: Head | None = None  # witnessed before the suspect was known
     export: Sequence[bytes] | None = None
     extensions: Sequence[Extension] = ()
+    others: Sequence[Head] = ()  # further ones that somebody cosigned: of the same log, or it has two faces
 
 
 def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
@@ -51,6 +52,23 @@ def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
     else:
         how = _link(theirs, (heads.own,), heads, minutes, what="the evidence's head")
         minutes.saw(f"the judge's head of {heads.own.size} entries extends the evidence's, by {how}")
+    for other in heads.others:
+        _check_other(other, theirs, heads, minutes)
+
+
+def _check_other(other: Head, theirs: Head, heads: Heads, minutes: Minutes) -> None:
+    """A further head is of the same log, as far as that can be told: a rejection if it is not."""
+    what = f"the checkpoint of {other.size} entries"
+    if other == theirs:
+        minutes.saw(f"{what} has the evidence's head")
+        return
+    older, newer = sorted((other, heads.own), key=lambda each: each.size)
+    try:
+        how = _link(older, (newer,), heads, minutes, what=what if older is other else "the judge's head")
+    except CannotTell:
+        minutes.left(f"that {what} is of the log of {heads.own.size}: no consistency proof was given")
+    else:
+        minutes.saw(f"{what} is of the same log, by {how}")
 
 
 def check_before(evidence: Evidence, dossier: Dossier, heads: Heads, minutes: Minutes) -> None:
