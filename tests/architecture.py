@@ -48,7 +48,7 @@ LIGHT_TOO = {  # of what stands below the line: closed-form copies and the front
     "marking": {"settings", "writer", "weight", "copies", "spread"},
     "guarding": {"broadcasts", "guard", "subspace"},
     "dispatch": {"copies", "dispatching", "standing"},
-    "front": {"given", "credential", "case", "workspace", "judging"},
+    "front": {"given", "credential", "case", "workspace", "judging", "receipts"},
 }
 
 # Rooms that may see less than their place allows.

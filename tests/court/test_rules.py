@@ -18,7 +18,7 @@ from court.test_checkpoints import note
 from court.test_looks import queried
 from court.test_readers import NETWORK, PROBES, Bench, saying
 from support import unchecked
-from tracing.small import Federation, federation
+from tracing.small import Federation, federation, secret_key
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft
@@ -38,7 +38,9 @@ from zktrace.registry.records import (
     ReleaseRecord,
     SetupRecord,
     VerdictRecord,
+    record_digest,
 )
+from zktrace.registry.signing import Delivery, Receipt
 from zktrace.tracing import Case
 
 SPEC = Path(__file__).parents[2] / "docs" / "spec" / "evidence.md"
@@ -99,6 +101,20 @@ def watched(signers: int, *, head: Head, also: Head | None = None, **given: obje
     heads = [head] if also is None else [head, also]
     notes = [note(each, *WITNESSES[:signers]) for each in heads]
     return {"checkpoints": notes, "policy": WATCHED, **given}
+
+
+def receipt(signer: int = 2, **changes: object) -> Receipt:
+    """What the accused signed, or somebody in its name."""
+    own, case = honest()
+    asked = Delivery(
+        station="station-2",
+        release="r1",
+        rounds=(),
+        copies=(bytes(32),),
+        setup=record_digest(the(own, case, SetupRecord)),
+        head=case.evidence.head,
+    )
+    return Receipt.sign(secret_key(signer), replace(asked, **changes))  # type: ignore[arg-type]
 
 
 def past() -> list[Extension]:
@@ -441,6 +457,12 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         unsent,
         after_an_unpaid_look,
     ),
+    "4.9": (
+        lambda: policy(require_receipt=True),
+        lambda: file(receipts=[receipt(signer=3)]),
+        lambda: file(receipts=[receipt(setup=bytes(32))]),
+        lambda: file(receipts=[receipt(head=Head(size=4, root=bytes(32)).to_text())], export=export()),
+    ),
     "5.1": (lambda: file(suspect=STRANGER), lambda: file(scores=np.zeros((128, 4)))),
     "5.2": (lambda: file(shared=STRANGER), lambda: file(probes=[STRANGER])),
     "5.3": (another_reference,),
@@ -488,7 +510,7 @@ def test_the_specification_numbers_its_rules_once_and_all_are_broken_here() -> N
 
 def test_the_honest_case_is_upheld() -> None:
     data, head, _ = file()
-    for given in ({}, {"export": export()}):
+    for given in ({}, {"export": export()}, {"receipts": [receipt()]}):
         assert judge(data, head=head, policy=EASY, **given).named == ("station-2",)  # type: ignore[arg-type]
 
 

@@ -85,6 +85,7 @@ COMMANDS: Final = {
         OPERATOR,
         "Write one marked copy a station and put it on record. The shared model stays as it is.",
     ),
+    "receipts": Command("receipts:app", OPERATOR, "Who signed for which copy, and who did not."),
     "probes": Command("probes:app", OPERATOR, "Questions for a model that can only be queried."),
     "trace": Command(
         "trace:trace",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from zktrace.court import Judgement, Minutes, Policy
     from zktrace.registry.log import Extension, Head
+    from zktrace.registry.signing import Receipt
 
 
 def judge(
@@ -72,6 +73,9 @@ def judge(
     before_checkpoint: Annotated[
         Path | None, typer.Option("--before-checkpoint", help="Or such a head as a cosigned checkpoint.")
     ] = None,
+    receipt: Annotated[
+        list[Path] | None, typer.Option("--receipt", help="What the accused signed when it got its copy.")
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option("--report", help="Write a dated page of the judgement there (HTML), mode 0600."),
@@ -87,8 +91,7 @@ def judge(
     from zktrace.front.judging import judge as examine
     from zktrace.registry.log import Head
 
-    if page is not None:
-        _check_page(page, force=force)
+    _check_page(page, force=force)
     data, minutes = evidence_bytes(evidence), Minutes()
     conditions = Policy() if policy is None else Policy.read(policy)
     own, earlier = (None if each is None else Head.from_text(each.strip()) for each in (head, before))
@@ -108,6 +111,7 @@ def judge(
             extensions=[_extension(each) for each in consistency or ()],
             before=earlier,
             before_checkpoint=before_checkpoint,
+            receipts=[_receipt(each) for each in receipt or ()],
             minutes=minutes,
         )
     except (EvidenceRejected, CannotTell) as ended:
@@ -121,6 +125,7 @@ def judge(
             "exported registry": [registry],
             "consistency proof": consistency,
             "checkpoint": checkpoint,
+            "receipt": receipt,
             "earlier checkpoint": [before_checkpoint],
             "policy": [policy],
         }
@@ -135,13 +140,13 @@ def judge(
             torch=bool(probes),
             force=force,
         )
-    if isinstance(found, EvidenceRejected | CannotTell):
-        raise found
     _tell(found, as_json=as_json)
 
 
-def _tell(found: "Judgement", *, as_json: bool) -> None:
-    """What an upheld case is told with."""
+def _tell(found: "Judgement | EvidenceRejected | CannotTell", *, as_json: bool) -> None:
+    """How it ended: upheld is told, anything else raised."""
+    if isinstance(found, EvidenceRejected | CannotTell):
+        raise found
     if as_json:
         emit({"ok": True, "upheld": True, **found.as_json()}, as_json=True, text="")
         return
@@ -157,8 +162,10 @@ def _named(given: "Mapping[str, Sequence[Path | None] | None]") -> tuple[tuple[s
     )
 
 
-def _check_page(page: Path, *, force: bool) -> None:
+def _check_page(page: Path | None, *, force: bool) -> None:
     """What would keep the report from being written is said before the work."""
+    if page is None:
+        return
     if page.is_dir() or not page.parent.is_dir():
         raise Refused(f"{page}: is no place for a file")
     check_free(page, force=force)
@@ -201,6 +208,14 @@ def _extension(path: Path) -> "Extension":
 
     what = "a consistency proof (zktrace log prove --since)"
     return read_as(path, what, Extension.from_bytes, limit=PROOF_FILE_LIMIT)
+
+
+def _receipt(path: Path) -> "Receipt":
+    from zktrace.registry.signing import FILE_LIMIT, Receipt
+
+    return read_as(
+        path, "a station's receipt (zktrace credential receipt)", Receipt.from_bytes, limit=FILE_LIMIT
+    )
 
 
 def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ require_registry = false                  # an exported registry must be given
 require_before = false                    # a head from before the suspect was known must be given
 require_request = true                    # the accused's own requests to enrol must be in the file
 require_dispatch = true                   # with a registry: the accused must have been sent a copy
+require_receipt = false                   # the accused must have signed for a copy of the release
 accept_weak_credentials = false           # keys of sets that are only for tests or reproduction
 accept_tamper = true                      # the opposite of a row may accuse its owner
 accept_scores = true                      # a matrix of scores may stand for a suspect that was only queried
@@ -54,6 +55,7 @@ class Policy:
     require_before: bool = False
     require_request: bool = True
     require_dispatch: bool = True
+    require_receipt: bool = False
     accept_weak_credentials: bool = False
     accept_tamper: bool = True
     accept_scores: bool = True

@@ -13,7 +13,8 @@
 (4) Setup. Names are such as the ledger takes; codes, carriers, profile and rule fit together; the
     investigation came after what it is about and before its verdict; the looks that were taken, the number of
     recipients and the level are those on record. With an exported registry every rule of the ledger is
-    replayed, recipients and budgets are recounted, and the accused were sent a copy.
+    replayed, recipients and budgets are recounted, and the accused were sent a copy. Receipts, where there
+    are any, were signed by the accused.
 (5) Readout. The suspect, where given, has the recorded digest, and reading it in the way of the look that
     named gives the claimed values, as far as this judge can read it. The shared model, where given, is the
     release's and reads as the reference.
@@ -34,12 +35,13 @@ from numpy.typing import NDArray
 
 from zktrace.court.bench import Bench, Suspect
 from zktrace.court.dossier import open_dossier
+from zktrace.court.heads import Heads
 from zktrace.court.judgement import Judgement, Minutes
 from zktrace.court.policy import Policy
 from zktrace.court.sightings import Brought, sightings
 from zktrace.court.steps.budget import check_policy
 from zktrace.court.steps.certificates import check_certificates
-from zktrace.court.steps.head import Heads, check_before, check_head
+from zktrace.court.steps.head import check_before, check_head
 from zktrace.court.steps.openings import check_openings
 from zktrace.court.steps.readouts import check_readouts
 from zktrace.court.steps.scores import check_scores
@@ -49,6 +51,7 @@ from zktrace.evidence import Evidence
 from zktrace.models import ModelState
 from zktrace.readouts.network import Network
 from zktrace.registry.log import Extension, Head
+from zktrace.registry.signing import Receipt
 
 _STEPS: Final = {
     3: check_openings,
@@ -76,6 +79,7 @@ def judge(
     extensions: Sequence[Extension] = (),
     before: Head | None = None,
     before_checkpoint: bytes | None = None,
+    receipts: Sequence[Receipt] = (),
     minutes: Minutes | None = None,
 ) -> Judgement:
     """Check an evidence file against a head that the judge got elsewhere, typed or as `checkpoints`.
@@ -84,7 +88,8 @@ def judge(
     `shared` the release's model and `probes` what its networks are read by, for which torch is loaded, by
     `network` if it is none of this package's;
     `export` all entries of the registry, `extensions` consistency proofs between heads, and `before` a head
-    that somebody witnessed before the suspect was known, or `before_checkpoint` a checkpoint of that time.
+    that somebody witnessed before the suspect was known, or `before_checkpoint` a checkpoint of that time;
+    `receipts` what stations signed for.
     Steps are written into `minutes` as they pass.
 
     Raises MalformedEvidence for a file that cannot be read, EvidenceRejected for one that does not hold, and
@@ -112,6 +117,8 @@ def judge(
         export=None if export is None else export[: seen.own.size],
         before=seen.before,
         checkpoints=len(checkpoints),
+        receipts=receipts,
+        heads=heads,
         minutes=minutes,
         dossier=dossier,
     )

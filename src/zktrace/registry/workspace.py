@@ -7,6 +7,7 @@ requests/          what stations enrolled with: a judge wants to see that of an 
 releases/NAME/     a shared model and what its copies are read with
 copies/            dispatched copies
 cases/             the evidence of every investigation
+receipts/          what stations signed for copies; there once one did
 log/               the last signed checkpoint, and the witnesses; there once the log has a key
 cache/             what can be made again; there once the registry has some hundred entries
 
@@ -52,7 +53,7 @@ _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
 _FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
-_LATER: Final = ("cache", "log")  # made when something goes there
+_LATER: Final = ("cache", "log", "receipts")  # made when something goes there
 _STORE: Final = "zktrace.registry.stores.sql:SqlStore"  # needs a library that judges and stations need not
 
 
