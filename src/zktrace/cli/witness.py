@@ -8,7 +8,7 @@ import typer
 from zktrace.cli.checkpoints import Algorithms, kinds_of
 from zktrace.cli.files import read_as
 from zktrace.cli.options import Force, Json
-from zktrace.cli.output import check_free, emit, say
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InvalidProof
 
 app = typer.Typer(
@@ -106,6 +106,7 @@ def serve(
         str, typer.Option("--host", help="Where to listen. Beyond loopback, put a proxy with TLS before it.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
+    as_json: Json = False,
 ) -> None:
     """Answer requests over HTTP (c2sp.org/tlog-witness) until it is interrupted."""
     import sys
@@ -114,6 +115,6 @@ def serve(
     from zktrace.transparency.witness import Witness
 
     with listening(Witness.open(folder), host=host, port=port) as server:
-        say(f"{server.url}  POST /add-checkpoint")
+        emit({"ok": True, "url": server.url}, as_json=as_json, text=f"{server.url}  POST /add-checkpoint")
         sys.stdout.flush()
         server.serve_forever()
