@@ -34,6 +34,7 @@ LIGHT = (
     "certificates",
     "models",
     "readouts",
+    "transparency",
     "registry",
     "releases",
     "evidence",
@@ -47,13 +48,14 @@ LIGHT_TOO = {  # of what stands below the line: closed-form copies and the front
     "marking": {"settings", "writer", "weight", "copies", "spread"},
     "guarding": {"broadcasts", "guard", "subspace"},
     "dispatch": {"copies", "dispatching", "standing"},
-    "front": {"given", "credential", "case", "workspace", "judging"},
+    "front": {"given", "credential", "case", "workspace", "judging", "receipts"},
 }
 
 # Rooms that may see less than their place allows.
 ONLY = {
     "attacks": {"errors", "learning"},
     "readouts": {"errors", "primitives", "derivation", "carriers", "models"},
+    "transparency": {"errors", "primitives"},
     "court": set(LIGHT) - {"releases", "tracing"},
     "report": set(ORDER) - {"front", "demo", "service", "cli", "attacks"},
 }

@@ -14,6 +14,7 @@
     │   ├── WeakParameters        a parameter set for tests or reproduction, where a strong one is due
     │   └── Refused               a file that would be overwritten, a path that is not there
     ├── MissingExtra              a package that is not installed, and the extra that brings it (exit code 2)
+    ├── Unsupported               what this build of a library cannot do (exit code 2)
     ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
     ├── TrialsFailed              trials of a study came to no outcome; the others were done (exit code 2)
@@ -108,6 +109,10 @@ class MissingExtra(Error):
         """The same for a failed import; None if no extra brings what is missing."""
         module = (error.name or "").partition(".")[0]
         return cls(module, hint=hint) if module in EXTRAS else None
+
+
+class Unsupported(Error):
+    """What this build of a library cannot do. What was handed in is not at fault."""
 
 
 class Refused(InputError):

@@ -33,13 +33,24 @@ def test_status_counts_what_is_on_record(here: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     facts = asked(capsys, "status")
     assert (facts["stations"], facts["revoked"], facts["copies"]) == (4, 1, 4)
-    assert facts["releases"] == [{"name": "r1", "carriers": ["weight"], "copies": 4, "stations": 4}]
+    assert facts["releases"] == [
+        {
+            "name": "r1",
+            "carriers": ["weight"],
+            "copies": 4,
+            "stations": 4,
+            "signed": 0,
+            "unsigned": ["alpha", "bravo", "carol", "delta"],
+            "rounds": 0,
+        }
+    ]
     assert (facts["cases"], facts["certified"], facts["open"]) == (2, 1, 0)
     assert (facts["budget"], facts["spent"], facts["left"]) == ("1/100", "3/1000", "7/1000")
     assert facts["head"] == Home.find().registry.head().to_text()
     assert run(["status"]) == 0
     text = capsys.readouterr().out
     assert "stations  4 enrolled, 1 of them revoked" in text
+    assert "receipts  r1: 0 signed, not: alpha, bravo, carol, delta" in text
     assert "budget    3/1000 of 1/100 spent, 7/1000 left" in text
     assert f"head      {facts['head']}" in text
 

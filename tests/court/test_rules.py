@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from court.forge import certified_score, export_of, places_of, records_of, relogged, renamed, sealed, the
+from court.test_checkpoints import POLICY as WATCHED
+from court.test_checkpoints import W as WITNESSES
+from court.test_checkpoints import note
 from court.test_looks import queried
 from court.test_readers import NETWORK, PROBES, Bench, saying
 from support import unchecked
-from tracing.small import Federation, federation
+from tracing.small import Federation, federation, secret_key
 from zktrace.carriers import planned
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.codes import soft
@@ -24,7 +27,8 @@ from zktrace.court.scoring import StageScore, look, own_certificate
 from zktrace.errors import CannotTell, EvidenceRejected, MalformedEvidence
 from zktrace.evidence import Evidence, Findings, LookClaim, Naming, SeedOpening, Stage
 from zktrace.models import ModelState, model_digest
-from zktrace.registry.log import Head
+from zktrace.primitives import merkle
+from zktrace.registry.log import Extension, Head
 from zktrace.registry.readouts import readout_digest
 from zktrace.registry.records import (
     PLACE,
@@ -34,13 +38,15 @@ from zktrace.registry.records import (
     ReleaseRecord,
     SetupRecord,
     VerdictRecord,
+    record_digest,
 )
+from zktrace.registry.signing import Delivery, Receipt
 from zktrace.tracing import Case
 
 SPEC = Path(__file__).parents[2] / "docs" / "spec" / "evidence.md"
 EASY = Policy(min_length=64)
 Given = Mapping[str, object]
-Broken = tuple[bytes, Head, Given]
+Broken = tuple[bytes, Head | None, Given]
 STRANGER = ModelState.from_arrays({"said": np.zeros(3)})
 
 
@@ -88,6 +94,33 @@ def stage(**changes: object) -> Evidence:
 
 def record(kind: type, **changes: object) -> object:
     return unchecked(the(*honest(), kind), **changes)
+
+
+def watched(signers: int, *, head: Head, also: Head | None = None, **given: object) -> Given:
+    """Checkpoints of heads, so many times cosigned, before a judge who asks for two witnesses."""
+    heads = [head] if also is None else [head, also]
+    notes = [note(each, *WITNESSES[:signers]) for each in heads]
+    return {"checkpoints": notes, "policy": WATCHED, **given}
+
+
+def receipt(signer: int = 2, **changes: object) -> Receipt:
+    """What the accused signed, or somebody in its name."""
+    own, case = honest()
+    asked = Delivery(
+        station="station-2",
+        release="r1",
+        rounds=(),
+        copies=(bytes(32),),
+        setup=record_digest(the(own, case, SetupRecord)),
+        head=case.evidence.head,
+    )
+    return Receipt.sign(secret_key(signer), replace(asked, **changes))  # type: ignore[arg-type]
+
+
+def past() -> list[Extension]:
+    """The way from nine entries to the head of the file."""
+    head, leaves = file()[1], [merkle.leaf_hash(each) for each in export()]
+    return [Extension(old=9, new=head.size, path=tuple(merkle.consistency_proof(leaves, 9)))]
 
 
 def export() -> list[bytes]:
@@ -363,6 +396,15 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: file(export=export(), before=Head(size=3, root=bytes(32))),
         lambda: file(export=export(), before=Head(size=honest()[1].place, root=bytes(32))),
     ),
+    "2.5": (
+        lambda: (file()[0], file()[1], watched(1, head=file()[1])),
+        lambda: (file()[0], None, watched(2, head=Head(size=file()[1].size, root=bytes(32)))),
+        lambda: (
+            file()[0],
+            None,
+            watched(2, head=file()[1], also=Head(size=9, root=bytes(32)), extensions=past()),
+        ),
+    ),
     "3.1": (another_codeword,),
     "3.2": (
         lambda: log(record(EnrolmentRecord, nonce=bytes(32))),
@@ -415,6 +457,12 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         unsent,
         after_an_unpaid_look,
     ),
+    "4.9": (
+        lambda: policy(require_receipt=True),
+        lambda: file(receipts=[receipt(signer=3)]),
+        lambda: file(receipts=[receipt(setup=bytes(32))]),
+        lambda: file(receipts=[receipt(head=Head(size=4, root=bytes(32)).to_text())], export=export()),
+    ),
     "5.1": (lambda: file(suspect=STRANGER), lambda: file(scores=np.zeros((128, 4)))),
     "5.2": (lambda: file(shared=STRANGER), lambda: file(probes=[STRANGER])),
     "5.3": (another_reference,),
@@ -440,6 +488,7 @@ BREAKERS: dict[str, tuple[Callable[[], Broken], ...]] = {
         lambda: policy(require_shared=True),
         lambda: policy(require_registry=True),
         lambda: policy(require_before=True),
+        lambda: policy(witnesses=WATCHED.witnesses, min_witnesses=1),
         scores_for_a_suspect,
     ),
     "8.6": (lambda: policy(require_readout=True),),
@@ -461,7 +510,7 @@ def test_the_specification_numbers_its_rules_once_and_all_are_broken_here() -> N
 
 def test_the_honest_case_is_upheld() -> None:
     data, head, _ = file()
-    for given in ({}, {"export": export()}):
+    for given in ({}, {"export": export()}, {"receipts": [receipt()]}):
         assert judge(data, head=head, policy=EASY, **given).named == ("station-2",)  # type: ignore[arg-type]
 
 

@@ -217,7 +217,7 @@ FILES: dict[str, Callable[[bytes], bytes]] = {
     "halved": lambda data: data[: len(data) // 2],
     "empty": lambda data: b"",
     "longer": lambda data: data + b"\0",
-    "another version": lambda data: signed(data[:-32].replace(b"zkt-ledger-v1", b"zkt-ledger-v2")),
+    "another version": lambda data: signed(data[:-32].replace(b"zkt-ledger-v2", b"zkt-ledger-v3")),
     "another budget without a checksum": lambda data: data.replace(b'"spent":"', b'"spent":"00'),
     "a header that is none": lambda data: signed(data[:-32].replace(b'"size":', b'"sise":')),
     "another root": lambda data: signed(swapped_root(data[:-32])),

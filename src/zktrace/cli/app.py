@@ -25,6 +25,7 @@ BROKEN_PIPE = 141
 
 STATION: Final = "For a station"
 OPERATOR: Final = "For the operator"
+WITNESS: Final = "For a witness"
 JUDGE: Final = "For a judge"
 RESEARCHER: Final = "For a researcher"
 
@@ -84,6 +85,7 @@ COMMANDS: Final = {
         OPERATOR,
         "Write one marked copy a station and put it on record. The shared model stays as it is.",
     ),
+    "receipts": Command("receipts:app", OPERATOR, "Who signed for which copy, and who did not."),
     "probes": Command("probes:app", OPERATOR, "Questions for a model that can only be queried."),
     "trace": Command(
         "trace:trace",
@@ -106,6 +108,11 @@ COMMANDS: Final = {
         "The append-only log: its head, its proofs, and whether it still is what it was.",
     ),
     "registry": Command("registry:app", OPERATOR, "The registry as a whole."),
+    "witness": Command(
+        "witness:app",
+        WITNESS,
+        "Watch logs of others, and sign what extends what was seen. Needs no workspace.",
+    ),
     "judge": Command("judge:judge", JUDGE, "Check an accusation offline, step by step."),
     "model": Command("model:app", JUDGE, "Look into model files, which are never executed."),
     "bounds": Command(

@@ -11,6 +11,7 @@ from zktrace.cli.enrolment import request
 from zktrace.cli.files import public_key, read_as, secret_key
 from zktrace.cli.options import AllowWeak, Force, Json, Raw, WorkspaceFolder
 from zktrace.cli.output import check_free, emit, say
+from zktrace.cli.receipts import receipt
 from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ def _component_facts(binding: "ModelBinding", public: "PublicKey") -> dict[str, 
 
 
 app.command("request")(request)
+app.command("receipt")(receipt)
 
 
 def _warning(params: "XLPNParams") -> str:

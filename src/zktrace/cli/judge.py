@@ -16,15 +16,24 @@ from zktrace.cli.terminal import tell
 from zktrace.errors import CannotTell, EvidenceRejected, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from zktrace.court import Judgement, Minutes, Policy
     from zktrace.registry.log import Extension, Head
+    from zktrace.registry.signing import Receipt
 
 
 def judge(
     evidence: Annotated[Path, typer.Argument(help="The evidence file, case.zkt.json.")],
     head: Annotated[
-        str, typer.Option("--head", help="The head of the log, got from somebody you trust for it.")
-    ],
+        str | None, typer.Option("--head", help="The head of the log, got from somebody you trust for it.")
+    ] = None,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--checkpoint", help="Or a checkpoint with cosignatures of witnesses your policy names."
+        ),
+    ] = None,
     policy: Annotated[
         Path | None, typer.Option("--policy", help="A TOML file with the judge's own conditions.")
     ] = None,
@@ -61,6 +70,12 @@ def judge(
     before: Annotated[
         str | None, typer.Option("--before", help="A head that was witnessed before the suspect was known.")
     ] = None,
+    before_checkpoint: Annotated[
+        Path | None, typer.Option("--before-checkpoint", help="Or such a head as a cosigned checkpoint.")
+    ] = None,
+    receipt: Annotated[
+        list[Path] | None, typer.Option("--receipt", help="What the accused signed when it got its copy.")
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option("--report", help="Write a dated page of the judgement there (HTML), mode 0600."),
@@ -76,16 +91,16 @@ def judge(
     from zktrace.front.judging import judge as examine
     from zktrace.registry.log import Head
 
-    if page is not None:
-        _check_page(page, force=force)
+    _check_page(page, force=force)
     data, minutes = evidence_bytes(evidence), Minutes()
     conditions = Policy() if policy is None else Policy.read(policy)
-    own, earlier = Head.from_text(head.strip()), None if before is None else Head.from_text(before.strip())
+    own, earlier = (None if each is None else Head.from_text(each.strip()) for each in (head, before))
     found: Judgement | EvidenceRejected | CannotTell
     try:
         found = examine(
             data,
             head=own,
+            checkpoints=checkpoint or (),
             policy=conditions,
             suspect=suspect,
             scores=scores,
@@ -95,43 +110,62 @@ def judge(
             registry=registry,
             extensions=[_extension(each) for each in consistency or ()],
             before=earlier,
+            before_checkpoint=before_checkpoint,
+            receipts=[_receipt(each) for each in receipt or ()],
             minutes=minutes,
         )
     except (EvidenceRejected, CannotTell) as ended:
         found = ended
     if page is not None:
-        given = (
-            ("suspect", suspect),
-            ("scores", scores),
-            ("shared model", shared),
-            *(("probes", each) for each in probes or ()),
-            ("exported registry", registry),
-            *(("consistency proof", each) for each in consistency or ()),
-            ("policy", policy),
-        )
+        given = {
+            "suspect": [suspect],
+            "scores": [scores],
+            "shared model": [shared],
+            "probes": probes,
+            "exported registry": [registry],
+            "consistency proof": consistency,
+            "checkpoint": checkpoint,
+            "receipt": receipt,
+            "earlier checkpoint": [before_checkpoint],
+            "policy": [policy],
+        }
         _write_page(
             page,
             evidence=(evidence.name, hashlib.sha256(data).hexdigest()),
             heads=(own, earlier),
-            given=tuple((what, path.name) for what, path in given if path is not None),
+            given=_named(given),
             policy=conditions,
             outcome=found,
             minutes=minutes,
             torch=bool(probes),
             force=force,
         )
+    _tell(found, as_json=as_json)
+
+
+def _tell(found: "Judgement | EvidenceRejected | CannotTell", *, as_json: bool) -> None:
+    """How it ended: upheld is told, anything else raised."""
     if isinstance(found, EvidenceRejected | CannotTell):
         raise found
     if as_json:
         emit({"ok": True, "upheld": True, **found.as_json()}, as_json=True, text="")
-    else:
-        tell(_minutes(found))
-        tell(f"upheld: {found.verdict}, {', '.join(found.named) or 'nobody is accused'}", strong=True)
-        tell(found.bound)
+        return
+    tell(_minutes(found))
+    tell(f"upheld: {found.verdict}, {', '.join(found.named) or 'nobody is accused'}", strong=True)
+    tell(found.bound)
 
 
-def _check_page(page: Path, *, force: bool) -> None:
+def _named(given: "Mapping[str, Sequence[Path | None] | None]") -> tuple[tuple[str, str], ...]:
+    """What each file is, and its name."""
+    return tuple(
+        (what, path.name) for what, paths in given.items() for path in paths or () if path is not None
+    )
+
+
+def _check_page(page: Path | None, *, force: bool) -> None:
     """What would keep the report from being written is said before the work."""
+    if page is None:
+        return
     if page.is_dir() or not page.parent.is_dir():
         raise Refused(f"{page}: is no place for a file")
     check_free(page, force=force)
@@ -141,7 +175,7 @@ def _write_page(
     page: Path,
     *,
     evidence: tuple[str, str],
-    heads: "tuple[Head, Head | None]",
+    heads: "tuple[Head | None, Head | None]",
     given: tuple[tuple[str, str], ...],
     policy: "Policy",
     outcome: "Judgement | EvidenceRejected | CannotTell",
@@ -157,7 +191,7 @@ def _write_page(
     hearing = Hearing(
         at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         evidence=evidence,
-        head=own.to_text(),
+        head="none was typed: checkpoints were given" if own is None else own.to_text(),
         before=None if earlier is None else earlier.to_text(),
         given=given,
         policy=policy,
@@ -174,6 +208,14 @@ def _extension(path: Path) -> "Extension":
 
     what = "a consistency proof (zktrace log prove --since)"
     return read_as(path, what, Extension.from_bytes, limit=PROOF_FILE_LIMIT)
+
+
+def _receipt(path: Path) -> "Receipt":
+    from zktrace.registry.signing import FILE_LIMIT, Receipt
+
+    return read_as(
+        path, "a station's receipt (zktrace credential receipt)", Receipt.from_bytes, limit=FILE_LIMIT
+    )
 
 
 def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:

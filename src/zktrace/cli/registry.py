@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli import checkpoints
 from zktrace.cli.files import read_as
 from zktrace.cli.options import Force, Json, StationName, WorkspaceFolder, workspace_at
 from zktrace.cli.output import check_free, emit
@@ -243,6 +244,15 @@ def log_prove(
     made: ProvenEntry | Extension
     made = registry.prove(index) if index is not None else registry.prove_extends(Head.from_text(since or ""))
     sys.stdout.write(made.to_bytes().decode() + "\n")
+
+
+log.command("key")(checkpoints.key)
+log.command("checkpoint")(checkpoints.checkpoint)
+log.command("witness")(checkpoints.witness)
+log.command("cosign")(checkpoints.cosign)
+log.command("proof")(checkpoints.proof)
+log.command("check")(checkpoints.check)
+log.command("compare")(checkpoints.compare)
 
 
 @app.command("export")

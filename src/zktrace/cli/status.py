@@ -43,10 +43,24 @@ def _lines(found: "Overview", root: str, head: str) -> list[str]:
         f"stations  {found.stations} enrolled, {found.revoked} of them revoked",
         f"releases  {names or 'none yet'}",
         f"copies    {found.copies} on record",
+        *_signed(found),
         f"cases     {found.cases}, {', '.join(ends)}",
         f"budget    {found.spent} of {found.budget} spent, {left_text(found.left, found.ended_by)}",
         f"head      {head}",
     ]
+
+
+def _signed(found: "Overview") -> list[str]:
+    """Who signed for copies, release by release; nothing where there are none."""
+    lines = []
+    for each in found.releases:
+        missing = max(each.stations - each.signed, len(each.unsigned))
+        names = ", ".join(each.unsigned) + ", ..." * (missing > len(each.unsigned))
+        if each.copies or each.signed:
+            lines.append(
+                f"receipts  {each.name}: {each.signed} signed" + (f", not: {names}" if each.unsigned else "")
+            )
+    return lines
 
 
 def left_text(left: "Fraction", ended_by: int | None) -> str:

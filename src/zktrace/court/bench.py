@@ -12,6 +12,7 @@ from zktrace.carriers import Look
 from zktrace.certificates.adjudicate import Rule
 from zktrace.codes import Biases
 from zktrace.court.dossier import Dossier
+from zktrace.court.heads import Heads
 from zktrace.court.judgement import Minutes, Total
 from zktrace.court.policy import Policy
 from zktrace.court.scoring import StageScore
@@ -19,6 +20,7 @@ from zktrace.evidence import Evidence
 from zktrace.models import ModelState
 from zktrace.readouts.network import Network
 from zktrace.registry.log import Head
+from zktrace.registry.signing import Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +47,9 @@ class Bench:
     suspect: Suspect
     export: Sequence[bytes] | None
     before: Head | None
+    checkpoints: int  # that the judge has in place of a head
+    receipts: Sequence[Receipt]
+    heads: Heads
     minutes: Minutes
     dossier: Dossier
     biases: dict[str, Biases] = field(default_factory=dict)  # by carrier, drawn from the opened seed

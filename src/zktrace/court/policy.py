@@ -12,9 +12,13 @@ require_registry = false                  # an exported registry must be given
 require_before = false                    # a head from before the suspect was known must be given
 require_request = true                    # the accused's own requests to enrol must be in the file
 require_dispatch = true                   # with a registry: the accused must have been sent a copy
+require_receipt = false                   # the accused must have signed for a copy of the release
 accept_weak_credentials = false           # keys of sets that are only for tests or reproduction
 accept_tamper = true                      # the opposite of a row may accuse its owner
 accept_scores = true                      # a matrix of scores may stand for a suspect that was only queried
+logs = []                                 # keys of the log: checkpoints must be signed by one
+witnesses = []                            # keys of witnesses that are believed
+min_witnesses = 0                         # so many of them must have cosigned the checkpoint
 """
 
 from collections.abc import Sequence
@@ -29,6 +33,7 @@ from zktrace.primitives.exact import exact_budget, exact_number
 from zktrace.primitives.files import read_bounded
 from zktrace.primitives.toml import check_keys, parse_toml, value_of
 from zktrace.registry.records import RULES
+from zktrace.transparency.trust import Trust, read_verifiers
 
 FILE_LIMIT: Final = 1 << 16
 _LENGTHS: Final = 1 << 20
@@ -50,9 +55,13 @@ class Policy:
     require_before: bool = False
     require_request: bool = True
     require_dispatch: bool = True
+    require_receipt: bool = False
     accept_weak_credentials: bool = False
     accept_tamper: bool = True
     accept_scores: bool = True
+    logs: tuple[str, ...] = ()
+    witnesses: tuple[str, ...] = ()
+    min_witnesses: int = 0
 
     def __post_init__(self) -> None:
         for name in ("max_budget", "max_total_budget"):
@@ -67,6 +76,21 @@ class Policy:
             chosen: Sequence[str] = getattr(self, name)
             if not chosen or not set(chosen) <= set(allowed):
                 raise InputError(f"policy: {name} must be some of {', '.join(allowed)}")
+        if type(self.min_witnesses) is not int:
+            raise InputError("policy: min_witnesses must be a whole number")
+        _ = self.trust
+
+    @property
+    def trust(self) -> Trust:
+        """Whom the judge believes about a checkpoint."""
+        try:
+            return Trust(
+                logs=read_verifiers(self.logs),
+                witnesses=read_verifiers(self.witnesses),
+                quorum=self.min_witnesses,
+            )
+        except InputError as error:
+            raise InputError(f"policy: {error}") from None
 
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Every key and its value, as a policy file spells them."""

@@ -27,8 +27,9 @@ from zktrace.evidence.findings import ACCUSED_LIMIT, WORK_LIMIT, Findings, judge
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.fields import Declared, Form, listed, nested, octets, packed, sized, text, whole
+from zktrace.registry.forms import Name
 from zktrace.registry.log import HashPath
-from zktrace.registry.records import ENTRY_LIMIT, CarrierName, Name
+from zktrace.registry.records import ENTRY_LIMIT, CarrierName
 from zktrace.registry.requests import PROOF_LIMIT
 
 FORMAT: Final = "zkt-evidence-v1"

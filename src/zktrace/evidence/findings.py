@@ -35,7 +35,8 @@ from zktrace.primitives.fields import (
     made_as,
     nested,
 )
-from zktrace.registry.records import LOOKS_LIMIT, CarrierName, Digest, Name
+from zktrace.registry.forms import Digest, Name
+from zktrace.registry.records import LOOKS_LIMIT, CarrierName
 
 ACCUSED_LIMIT: Final = 256  # stations that one verdict may name
 WORK_LIMIT: Final = 1 << 18  # positions to certify over all stages and scores: a judge's minute

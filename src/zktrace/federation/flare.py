@@ -34,7 +34,7 @@ from zktrace.guarding import Broadcast, Guard, guard_of
 from zktrace.guarding.guard import NAME, Made
 from zktrace.guarding.subspace import NdArrays
 from zktrace.primitives.text import shown
-from zktrace.registry.records import NAME_LIMIT
+from zktrace.registry.forms import NAME_LIMIT
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import Home
 

@@ -21,7 +21,8 @@ from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.fields import Declared, listed, nested, octets, text, whole
 from zktrace.primitives.files import read_bounded
 from zktrace.readouts.blocks import REALS
-from zktrace.registry.records import NAME_LIMIT, BroadcastRecord, Digest
+from zktrace.registry.forms import NAME_LIMIT, Digest
+from zktrace.registry.records import BroadcastRecord
 from zktrace.releases import OpenRelease
 
 MOST: Final = 1 << 20  # copies of a broadcast

@@ -17,7 +17,8 @@ from zktrace.models import ModelState, Tensor, model_digest, save_model
 from zktrace.models.dtypes import BY_NUMPY
 from zktrace.primitives.canonical import to_json
 from zktrace.primitives.files import write_atomic
-from zktrace.registry.records import NAME_LIMIT, BroadcastRecord
+from zktrace.registry.forms import NAME_LIMIT
+from zktrace.registry.records import BroadcastRecord
 from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease, make_release
 

@@ -23,11 +23,11 @@ from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.fields import Declared, listed, octets, whole
 from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
 from zktrace.registry.columns import COLUMNS, Columns, Numbers, numbers
+from zktrace.registry.forms import Digest
 from zktrace.registry.ledger import BUDGET_BITS, Ledger
 from zktrace.registry.log import SIZE_LIMIT
-from zktrace.registry.records import Digest
 
-MAGIC: Final = b"zkt-ledger-v1\n"  # another number whenever the rules or the columns change
+MAGIC: Final = b"zkt-ledger-v2\n"  # another number whenever the rules or the columns change
 FILE_LIMIT: Final = 1 << 31  # bytes
 LEAST: Final = 256  # new entries that are worth a file
 SHARE: Final = 256  # or this part of the log, if that is more: about when reading takes longer than writing

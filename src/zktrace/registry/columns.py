@@ -53,6 +53,9 @@ class Columns:
     dispatch_copies: list[bytes] = field(default_factory=list)
     broadcast_places: Numbers = field(default_factory=numbers)
     broadcast_releases: Numbers = field(default_factory=numbers)  # numbers
+    receipt_places: Numbers = field(default_factory=numbers)
+    receipt_stations: Numbers = field(default_factory=numbers)  # rows
+    receipt_releases: Numbers = field(default_factory=numbers)  # numbers
     revocation_stations: Numbers = field(default_factory=numbers)  # rows
     revocation_times: list[str] = field(default_factory=list)
     offer_places: Numbers = field(default_factory=numbers)  # of the setup and reservations
@@ -152,6 +155,12 @@ class Columns:
         self.broadcast_places.append(place)
         self.broadcast_releases.append(release)
 
+    def add_receipt(self, place: int, station: int, release: int) -> None:
+        """Copies that a station signed for."""
+        self.receipt_places.append(place)
+        self.receipt_stations.append(station)
+        self.receipt_releases.append(release)
+
     def revoke(self, row: int, at: str) -> None:
         """A station that gets no more."""
         self.revocation_times.append(at)
@@ -178,6 +187,31 @@ class Columns:
         self.verdict_places.append(place)
         self.verdict_cases.append(case)
         self.verdicts[case] = len(self.verdict_cases) - 1
+
+
+class Enrolled:
+    """An enrolled station as the log knows it."""
+
+    __slots__ = ("_columns", "_row", "revoked")
+
+    def __init__(self, columns: Columns, row: int, revoked: str | None) -> None:
+        self._columns, self._row = columns, row
+        self.revoked = revoked  # when, if it was
+
+    @property
+    def enrolment(self) -> EnrolmentRecord:
+        """What is on record of it."""
+        return self._columns.enrolment(self._row)
+
+    @property
+    def index(self) -> int:
+        """Of the enrolment in the log."""
+        return self._columns.station_places[self._row]
+
+    @property
+    def at(self) -> str:
+        """When it enrolled."""
+        return self._columns.enrolled_at(self._row)
 
 
 COLUMNS: Final = {each.name: each.type for each in fields(Columns) if each.name != "tree"}  # name -> its type

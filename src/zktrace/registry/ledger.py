@@ -7,6 +7,8 @@
     release        a new name that looks like no other, the next number, whose seed was promised; carriers
                    that were set up; the root of the log just before it
     dispatch       to an enrolled station that is not revoked, of a known release
+    receipt        of a station for copies of a known release that were dispatched to it, or for rounds of it
+                   that are on record; for none of them a second time
     revocation     of an enrolled station, once
     investigation  of a known release, carriers it has, all stations enrolled so far, a budget that is left
                    (0: unpaid, leads only; after one of these no further one is paid for)
@@ -39,6 +41,7 @@ from zktrace.registry.records import (
     SetupRecord,
     VerdictRecord,
 )
+from zktrace.registry.signing import ReceiptRecord
 from zktrace.registry.state import CERTIFIED, State
 
 VERDICTS: Final = (*CERTIFIED, "uncertified-lead", "no-certified-evidence")
@@ -99,8 +102,22 @@ class _Taken:
         """Public key -> whose it is."""
         return dict(zip(self._state.public_keys, self._state.by_row, strict=True))
 
+    @cached_property
+    def handed(self) -> set[tuple[str, str, bytes]]:
+        """Copies that were dispatched: to whom, of what, and their digests. This is what there must be."""
+        return {(each.station, each.release, each.copy) for _, each in self._state.dispatches}
+
+    @cached_property
+    def signed(self) -> set[tuple[str, str, bytes | int]]:
+        """What was signed for: by whom, of what; a dispatched copy, or a round."""
+        return {part for _, each in self._state.receipts for part in signed_for(each)}
+
     def add(self, record: Record) -> None:
         """A record that the state is about to take."""
+        if isinstance(record, DispatchRecord) and "handed" in self.__dict__:
+            self.handed.add((record.station, record.release, record.copy))
+        elif isinstance(record, ReceiptRecord):
+            self.signed.update(signed_for(record))
         if isinstance(record, EnrolmentRecord):
             self.stations[look_alike(record.station)] = record.station
             self.credentials[record.public_key] = record.station
@@ -157,6 +174,8 @@ class Ledger(State):
                 self.release(record.release)
             case BroadcastRecord():
                 self._check_broadcast(record)
+            case ReceiptRecord():
+                self._check_receipt(record)
             case RevocationRecord():
                 if self._revocation(self._row(record.station)) is not None:
                     raise Refused(f"the station {record.station} is revoked already")
@@ -209,6 +228,21 @@ class Ledger(State):
         if record.copies > len(self.by_row):
             raise Refused(f"{record.copies} copies, and {len(self.by_row)} stations are enrolled")
 
+    def _check_receipt(self, record: ReceiptRecord) -> None:
+        self._row(record.station)
+        name, release = record.station, self.release(record.release).name
+        rounds = len(self.broadcasts(release)) if record.rounds else 0
+        for number in record.rounds:
+            if number >= rounds:
+                raise Refused(f"there is no broadcast {number} of {release}")
+        for copy in () if record.rounds else record.copies:
+            if (name, release, copy) not in self._taken.handed:
+                raise Refused(f"no copy {copy.hex()[:12]}... of {release} was dispatched to {name}")
+        for part in signed_for(record):
+            if part in self._taken.signed:
+                what = f"broadcast {part[2]!r}" if record.rounds else "this copy"
+                raise Refused(f"{name} has signed for {what} of {release} already")
+
     def _check_investigation(self, record: InvestigationRecord) -> None:
         release = self.release(record.release)
         for carrier in record.carriers:
@@ -252,6 +286,12 @@ class Ledger(State):
         for name in record.named:
             if self._row(name) >= case.recipients:
                 raise Refused(f"the station {name} was enrolled after the investigation began")
+
+
+def signed_for(record: ReceiptRecord) -> tuple[tuple[str, str, bytes | int], ...]:
+    """Who signed for what, one by one."""
+    parts: tuple[bytes | int, ...] = record.rounds or record.copies
+    return tuple((record.station, record.release, each) for each in parts)
 
 
 def claim_of(enrolment: EnrolmentRecord) -> Claim:

@@ -7,6 +7,7 @@ from typing import Final
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.records import InvestigationRecord, VerdictRecord
 
+SHOWN: Final = 8  # names of stations in an overview
 OPTION_LIMIT: Final = 40  # characters of a budget that the command line takes
 
 
@@ -18,6 +19,9 @@ class ReleaseCount:
     carriers: tuple[str, ...]
     copies: int
     stations: int  # that have one
+    signed: int  # stations that signed for a copy
+    unsigned: tuple[str, ...]  # the first of those that have one and did not
+    rounds: int  # broadcasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,9 @@ def overview(ledger: Ledger) -> Overview:
                 carriers=tuple(each.carrier for each in release.layouts),
                 copies=given[name][0],
                 stations=given[name][1],
+                signed=len(ledger.signers(name)),
+                unsigned=unsigned(ledger, name)[:SHOWN],
+                rounds=len(ledger.broadcasts(name)),
             )
             for name, (_, release) in ledger.releases.items()
         ),
@@ -73,6 +80,13 @@ def overview(ledger: Ledger) -> Overview:
         left=ledger.remaining,
         ended_by=ledger.unpaid[0] if ledger.unpaid else None,
     )
+
+
+def unsigned(ledger: Ledger, release: str) -> tuple[str, ...]:
+    """Stations that were dispatched a copy of a release and signed for none, in the order of their rows."""
+    signers = ledger.signers(release)
+    holders = {each.station for _, each in ledger.dispatches if each.release == release} - signers
+    return tuple(name for name in ledger.by_row if name in holders)
 
 
 def case_lines(ledger: Ledger) -> tuple[CaseLine, ...]:

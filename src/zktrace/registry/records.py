@@ -6,6 +6,7 @@
     release        a shared model, and how copies of it are read
     dispatch       a copy of a release that a station was given
     broadcast      a shared model of a guarded release that stations were sent, and who got which copy of it
+    receipt        copies that a station signed for (`zktrace.registry.signing`)
     revocation     a station that gets no further copies; its rows are still scored
     investigation  a suspect that is about to be examined, and the budget that is spent on it
     verdict        what an investigation found
@@ -25,7 +26,6 @@ from zktrace.codes import LAWS, Law
 from zktrace.derivation.promises import NONCE_BYTES, TREE_LIMIT
 from zktrace.errors import MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
-from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.encoding import field, fields
 from zktrace.primitives.fields import (
     Declared,
@@ -40,10 +40,11 @@ from zktrace.primitives.fields import (
     whole,
 )
 from zktrace.primitives.text import shown
+from zktrace.registry.forms import NAME_LIMIT, WHOLE_LIMIT, Count, Digest, Name
+from zktrace.registry.signing import ReceiptRecord
 
 VERSION: Final = 1
 ENTRY_LIMIT: Final = 1 << 16  # bytes of an entry
-NAME_LIMIT: Final = 100  # characters
 RULE_OF: Final[dict[str, Literal["certified", "paper"]]] = {  # profile -> rule
     "informed": "certified",
     "paper": "paper",
@@ -51,14 +52,10 @@ RULE_OF: Final[dict[str, Literal["certified", "paper"]]] = {  # profile -> rule
 
 RULES: Final = tuple(RULE_OF.values())
 LOOKS_LIMIT: Final = 16  # of one investigation
-_WHOLE_LIMIT: Final = 1 << 40
 _RECORD_DOMAIN: Final = b"zkt-record-v1"
 _OFFER_DOMAIN: Final = b"zkt-offer-v1"
 
-Name = Annotated[str, text(NAME_LIMIT)]
-Digest = Annotated[bytes, octets(COMMITMENT_BYTES)]
 CarrierName = Annotated[str, choice(NAMES)]
-Count = Annotated[int, whole(0, _WHOLE_LIMIT)]
 Part = Annotated[Fraction, fraction()]
 
 
@@ -146,9 +143,9 @@ class Layout(Declared):
     profile: Annotated[str, choice(PROFILES)]
     length: Annotated[int, whole(1, 1 << 20)]  # n_t, positions of the code
     law: Annotated[Law, choice(LAWS)]  # of the code's biases
-    dimension: Annotated[int, whole(1, _WHOLE_LIMIT)]  # coordinates of a direction
+    dimension: Annotated[int, whole(1, WHOLE_LIMIT)]  # coordinates of a direction
     layers: Annotated[  # where layers are read: how large each is; else empty
-        tuple[int, ...], listed(whole(1, _WHOLE_LIMIT), high=4096)
+        tuple[int, ...], listed(whole(1, WHOLE_LIMIT), high=4096)
     ]
     deviations: Annotated[bytes, octets(0, 4 * 4096)]  # of these layers where they count: big-endian float32
     reference: Digest  # of the reference's own readout; zeros in the paper profile, or if there is none
@@ -280,6 +277,7 @@ Record = (
     | ReleaseRecord
     | DispatchRecord
     | BroadcastRecord
+    | ReceiptRecord
     | RevocationRecord
     | InvestigationRecord
     | VerdictRecord
@@ -293,6 +291,7 @@ KINDS: Final[dict[str, type[Record]]] = {
         ReleaseRecord,
         DispatchRecord,
         BroadcastRecord,
+        ReceiptRecord,
         RevocationRecord,
         InvestigationRecord,
         VerdictRecord,

@@ -15,7 +15,7 @@ from zktrace.errors import InvalidProof, LimitExceeded, MalformedFile
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.fields import Declared, octets, packed
 from zktrace.primitives.text import shown
-from zktrace.registry.records import Digest
+from zktrace.registry.forms import Digest
 
 FORMAT: Final = "zkt-request-v1"
 OFFER_MAGIC: Final = "zkt-offer-v1"

@@ -16,7 +16,7 @@ from zktrace.derivation.promises import Claim
 from zktrace.errors import InvalidLog, Refused
 from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
-from zktrace.registry.columns import ByName, Columns, RowView
+from zktrace.registry.columns import ByName, Columns, Enrolled, RowView
 from zktrace.registry.log import Head
 from zktrace.registry.offers import Offer, promised
 from zktrace.registry.records import (
@@ -35,36 +35,12 @@ from zktrace.registry.records import (
     VerdictRecord,
     offer_digest,
 )
+from zktrace.registry.signing import ReceiptRecord
 
 CERTIFIED: Final = ("certified-attribute", "certified-tamper")
 KINDS: Final = (PLACE, RELEASE)  # of promised seeds
 
 R = TypeVar("R", bound=Record)
-
-
-class Enrolled:
-    """An enrolled station as the log knows it."""
-
-    __slots__ = ("_columns", "_row", "revoked")
-
-    def __init__(self, columns: Columns, row: int, revoked: str | None) -> None:
-        self._columns, self._row = columns, row
-        self.revoked = revoked  # when, if it was
-
-    @property
-    def enrolment(self) -> EnrolmentRecord:
-        """What is on record of it."""
-        return self._columns.enrolment(self._row)
-
-    @property
-    def index(self) -> int:
-        """Of the enrolment in the log."""
-        return self._columns.station_places[self._row]
-
-    @property
-    def at(self) -> str:
-        """When it enrolled."""
-        return self._columns.enrolled_at(self._row)
 
 
 class State:
@@ -178,6 +154,19 @@ class State:
         )
 
     @property
+    def receipts(self) -> Sequence[tuple[int, ReceiptRecord]]:
+        """Places and records, in order."""
+        places, end = self._columns.receipt_places, self._counts["receipt"]
+        return RowView(lambda number: (places[number], self._kept(places[number], ReceiptRecord)), end)
+
+    def signers(self, release: str) -> frozenset[str]:
+        """The stations that signed for a copy of a release."""
+        columns, end = self._columns, self._counts["receipt"]
+        pairs = zip(columns.receipt_stations[:end], columns.receipt_releases[:end], strict=True)
+        number = columns.release_numbers.get(release)
+        return frozenset(columns.station_names[row] for row, each in pairs if each == number)
+
+    @property
     def investigations(self) -> Mapping[int, InvestigationRecord]:
         """By place."""
         columns, places = self._columns, self._columns.case_places
@@ -284,6 +273,9 @@ class State:
                 columns.add_release(place, record.name)
             case BroadcastRecord():
                 columns.add_broadcast(place, columns.release_numbers[record.release])
+            case ReceiptRecord():
+                pair = columns.rows[record.station], columns.release_numbers[record.release]
+                columns.add_receipt(place, *pair)
             case InvestigationRecord():
                 columns.add_case(place, paid=bool(record.budget))
                 self.spent += record.budget

@@ -7,6 +7,8 @@ requests/          what stations enrolled with: a judge wants to see that of an 
 releases/NAME/     a shared model and what its copies are read with
 copies/            dispatched copies
 cases/             the evidence of every investigation
+receipts/          what stations signed for copies; there once one did
+log/               the last signed checkpoint, and the witnesses; there once the log has a key
 cache/             what can be made again; there once the registry has some hundred entries
 
 All folders, this one included, have mode 0700 and all files 0600: a shared model or two copies tell their
@@ -51,7 +53,7 @@ _SETTINGS_LIMIT: Final = 1 << 16
 _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
 _FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
-_CACHE: Final = "cache"
+_LATER: Final = ("cache", "log", "receipts")  # made when something goes there
 _STORE: Final = "zktrace.registry.stores.sql:SqlStore"  # needs a library that judges and stations need not
 
 
@@ -130,7 +132,7 @@ class Home:
             return False
         folder, *below = place.relative_to(self.root.resolve()).parts or ("",)
         if below:
-            return folder in (*_FOLDERS, _CACHE) and (folder != "cases" or os.path.lexists(place))
+            return folder in (*_FOLDERS, *_LATER) and (folder != "cases" or os.path.lexists(place))
         return folder in (SETTINGS, self._database) or folder.startswith(f"{self._database}-")
 
     @property
@@ -167,7 +169,7 @@ class Home:
             store = kind(self._database, create=self._new)
         else:
             store = kind.of_file(self.root / self._database, create=self._new)
-        return Registry(store, cache=self.root / _CACHE / "ledger")
+        return Registry(store, cache=self.root / "cache" / "ledger")
 
     @cached_property
     def custody(self) -> Custody:

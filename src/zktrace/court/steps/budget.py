@@ -26,6 +26,10 @@ def _check_given(bench: Bench) -> None:
     for what, required, given in asked:
         if required and given is None:
             minutes.reject(f"the policy asks for {what}, and none was given")
+    if policy.min_witnesses and not bench.checkpoints:
+        minutes.reject(
+            f"the policy asks for {policy.min_witnesses} witnesses of a checkpoint, and none was given"
+        )
     if suspect.scores is not None and not policy.accept_scores:
         minutes.reject("a matrix of scores was given, and the policy does not let one stand for the suspect")
     for opening in bench.evidence.carriers:

@@ -1,28 +1,11 @@
-"""(2) Head and inclusion: every record is under the judge's head, and what must be old under an older one.
-
-Of two heads one extends the other if an exported registry or a consistency proof shows it. Where neither was
-given nothing speaks against the evidence: the judge cannot tell.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+"""(2) Head and inclusion: every record is under the judge's head, and what must be old under an older one."""
 
 from zktrace.court.dossier import Dossier
+from zktrace.court.heads import Heads, under
 from zktrace.court.judgement import Minutes
 from zktrace.errors import CannotTell
 from zktrace.evidence import Evidence
-from zktrace.primitives import merkle
-from zktrace.registry.log import Extension, Head, Inclusion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heads:
-    """The judge's head, and what links others to it."""
-
-    own: Head
-    before: Head | None = None  # witnessed before the suspect was known
-    export: Sequence[bytes] | None = None
-    extensions: Sequence[Extension] = ()
+from zktrace.registry.log import Head, Inclusion
 
 
 def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
@@ -36,7 +19,7 @@ def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
             f"the exported registry has {len(heads.export)} entries, the judge's head {heads.own.size}: "
             "give an export that was made under that head or later (zktrace registry export)"
         )
-    if heads.export is not None and not _under(heads.export, heads.own):
+    if heads.export is not None and not under(heads.export, heads.own):
         minutes.reject(
             f"the exported registry of {len(heads.export)} entries is not under the judge's head "
             f"of {heads.own.size}"
@@ -49,8 +32,25 @@ def check_head(evidence: Evidence, heads: Heads, minutes: Minutes) -> None:
     if theirs == heads.own:
         minutes.saw(f"the evidence's head, of {theirs.size} entries, is the judge's")
     else:
-        how = _link(theirs, (heads.own,), heads, minutes, what="the evidence's head")
+        how = heads.link(theirs, (heads.own,), minutes, what="the evidence's head")
         minutes.saw(f"the judge's head of {heads.own.size} entries extends the evidence's, by {how}")
+    for other in heads.others:
+        _check_other(other, theirs, heads, minutes)
+
+
+def _check_other(other: Head, theirs: Head, heads: Heads, minutes: Minutes) -> None:
+    """A further head is of the same log, as far as that can be told: a rejection if it is not."""
+    what = f"the checkpoint of {other.size} entries"
+    if other == theirs:
+        minutes.saw(f"{what} has the evidence's head")
+        return
+    older, newer = sorted((other, heads.own), key=lambda each: each.size)
+    try:
+        how = heads.link(older, (newer,), minutes, what=what if older is other else "the judge's head")
+    except CannotTell:
+        minutes.left(f"that {what} is of the log of {heads.own.size}: no consistency proof was given")
+    else:
+        minutes.saw(f"{what} is of the same log, by {how}")
 
 
 def check_before(evidence: Evidence, dossier: Dossier, heads: Heads, minutes: Minutes) -> None:
@@ -69,33 +69,8 @@ def check_before(evidence: Evidence, dossier: Dossier, heads: Heads, minutes: Mi
     for what, place in dossier.places.items():
         if what not in ("investigation", "verdict") and place >= before.size:
             minutes.reject(f"{what} is entry {place}, the earlier head has {before.size} entries")
-    how = _link(before, (theirs, heads.own), heads, minutes, what="the earlier head")
+    how = heads.link(before, (theirs, heads.own), minutes, what="the earlier head")
     minutes.saw(
         f"setup, release and enrolments are under the earlier head of {before.size} entries, "
         f"which the log extends, by {how}"
     )
-
-
-def _link(old: Head, news: Sequence[Head], heads: Heads, minutes: Minutes, *, what: str) -> str:
-    """What shows that one of `news` extends `old`: a rejection if it shows the contrary."""
-    if heads.export is not None:
-        if not _under(heads.export, old):
-            minutes.reject(f"the exported registry does not extend {what}, {old.to_text()}")
-        return "the exported registry"
-    for new in news:
-        if old.size == new.size:
-            minutes.reject(f"{what} is {old.to_text()}, the other of this size {new.to_text()}: two logs")
-        for each in heads.extensions:
-            if (each.old, each.new) == (old.size, new.size):
-                each.verify(old, new)
-                return "a consistency proof"
-    raise CannotTell(
-        f"{what} has {old.size} entries, and that the log of {news[-1].size} extends it is not shown: give a "
-        f"consistency proof (zktrace log prove --since {old.to_text()}) or an exported registry"
-    )
-
-
-def _under(export: Sequence[bytes], head: Head) -> bool:
-    if head.size > len(export):
-        return False
-    return merkle.root([merkle.leaf_hash(each) for each in export[: head.size]]) == head.root

@@ -3,6 +3,7 @@
 from zktrace.carriers import CARRIERS, IDENTITY
 from zktrace.court.bench import Bench
 from zktrace.court.steps.ledger import check_ledger, check_names
+from zktrace.court.steps.receipts import check_receipts
 from zktrace.evidence import CarrierOpening
 from zktrace.registry.records import PLACE, RELEASE, RULE_OF
 
@@ -32,6 +33,7 @@ def check_setup(bench: Bench) -> None:
         f"investigation (entry {places['investigation']}) before verdict (entry {places['verdict']})"
     )
     check_ledger(bench)
+    check_receipts(bench)
 
 
 def _check_looks(bench: Bench) -> None:
