@@ -77,7 +77,8 @@ def triggers_of(model: Embedding, scores: Scores, inputs: Images, classes: Indic
 def _overtaken(scores: Scores, start: Tensor, classes: Tensor) -> NDArray[np.float32]:
     far, axes = start, tuple(range(1, start.dim()))
     for _ in range(_STEPS):
-        given = far.detach().requires_grad_(requires_grad=True)
+        given = far.detach().clone()
+        given.requires_grad = True
         said = scores(given)
         ahead = leads(said, classes)
         slope = torch.autograd.grad(ahead.sum(), given, allow_unused=True)[0] if ahead.requires_grad else None
