@@ -8,9 +8,12 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+import torch
+
 from attacks.lived import lived
 from learning.synthetic import narrow, same, task
 from zktrace.attacks.distill import OBJECTIVES, DistillConfig, DistillReport, distill
+from zktrace.attacks.lessons import LESSONS, Task
 from zktrace.errors import InputError, Refused
 from zktrace.learning.backbone import backbone_of
 from zktrace.learning.evaluation import embed
@@ -24,7 +27,7 @@ def teacher() -> dict[str, np.ndarray]:
     return lived(width=4)
 
 
-@pytest.mark.parametrize("objective", ["logits", "labels"])
+@pytest.mark.parametrize("objective", ["logits", "top1", "labels"])
 def test_a_head_is_kept_on_demand(objective: str) -> None:
     """The same student, with the answers it was taught to give."""
     config = replace(CONFIG, objective=objective, epochs=12, learning_rate=0.01)
@@ -34,7 +37,7 @@ def test_a_head_is_kept_on_demand(objective: str) -> None:
     assert made["fc.weight"].shape == (3, 32)
     answers = embed(backbone_of(made), IMAGES)
     classes = np.unique(LABELS, return_inverse=True)[1]
-    wanted = nearest(teacher()) if objective == "logits" else classes
+    wanted = classes if objective == "labels" else nearest(teacher())
     assert (answers.argmax(axis=1) == wanted).mean() > 0.6
 
 
@@ -129,6 +132,28 @@ def test_labels_need_no_teacher_and_logits_no_features() -> None:
     )
     for name in one:
         assert one[name] == pytest.approx(two[name], rel=0.05, abs=2e-3)
+
+
+def test_a_student_of_the_best_class_is_told_no_scores() -> None:
+    """Whatever the teacher says of other classes, its lesson is the same."""
+    lesson = LESSONS["top1"](
+        Task(
+            teachers=[backbone_of(teacher())],
+            images=IMAGES,
+            labels=LABELS,
+            features=32,
+            temperature=1.0,
+            softness=1.0,
+            rng=np.random.default_rng(1),
+        )
+    )
+    features = torch.from_numpy(np.random.default_rng(2).standard_normal((48, 32)).astype(np.float32))
+    best = lesson.targets.argmax(dim=1)
+    assert np.array_equal(best.numpy(), nearest(teacher()))
+    bare = torch.nn.functional.one_hot(best, 3).float()
+    loss = lesson.loss(features, lesson.targets)
+    assert torch.equal(loss, lesson.loss(features, bare))
+    assert not torch.equal(loss, lesson.loss(features, bare.roll(1, dims=1)))
 
 
 def test_a_coalition_teaches_its_mean() -> None:

@@ -105,7 +105,7 @@ def test_every_attacker_has_a_row_and_a_study_goes_on(tmp_path: Path) -> None:
     assert stability_table(rows.read()).count("\n") == 1 + 2
 
 
-LATER = ("headless", "distances", "labels")
+LATER = ("headless", "distances", "labels", "top1", "top1-service")
 NOT_READ = {"read": False, "named": [], "caught": 0, "framed": 0}
 
 

@@ -29,7 +29,7 @@ from zktrace.learning.resnet import ResNet
 from zktrace.learning.states import state_of
 
 OBJECTIVES: Final = tuple(LESSONS)
-_HEADED: Final = ("logits", "labels")
+_HEADED: Final = ("logits", "top1", "labels")
 KIND: Final = "distillation"
 
 
@@ -47,7 +47,7 @@ class DistillConfig:
     temperature: float = 4.0  # features: of embedding coordinates (the paper)
     softness: float = 1.0  # logits, distances: temperature in units of the teacher's own spread of scores
     augment: bool = True  # every epoch shows images shifted and mirrored anew, and asks the teacher anew
-    head: bool = False  # logits, labels: the head is kept as `fc`, the student is a classifier
+    head: bool = False  # logits, top1, labels: the head is kept as `fc`, the student is a classifier
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:

@@ -3,9 +3,10 @@
     features    squared error and, at temperature 4, divergence on the coordinates of the embedding
     logits      soft labels alone: negative squared distances to class means of the leaker's own samples
     distances   the same soft labels, for a student that stays an embedding
+    top1        the class with the largest of these scores, and nothing of the others
     labels      no teacher: the control, trained from scratch on true labels
 
-Under `logits` and `labels` a student answers through a linear head; under `distances` by how near its
+Under `logits`, `top1` and `labels` a student answers through a linear head; under `distances` by how near its
 features are to centres that it learns. A teacher's scores count in units of their own spread, so its features
 may have any size. Several teachers, the copies of a coalition, teach their mean output.
 """
@@ -113,6 +114,13 @@ class Distances(Logits):
         return Centres(task.features, classes, generator_of(task.rng))
 
 
+class TopClass(Logits):
+    """The class that the teacher answers with, as of somebody who is told no scores."""
+
+    def loss(self, features: Tensor, wanted: Tensor) -> Tensor:
+        return functional.cross_entropy(self.head(features), wanted.argmax(dim=1))
+
+
 class Centres(nn.Module):
     """Minus the squared distances to a centre a class, times a factor that is learnt as well."""
 
@@ -144,6 +152,7 @@ LESSONS: Final[dict[str, Callable[[Task], Lesson]]] = {
     "features": Features,
     "logits": Logits,
     "distances": Distances,
+    "top1": TopClass,
     "labels": TrueLabels,
 }
 

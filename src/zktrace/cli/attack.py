@@ -267,7 +267,7 @@ def distill(
     data: Annotated[str, typer.Option("--data", help="Preset or TOML: the leaker's images.")] = "smoke",
     objective: Annotated[
         str,
-        typer.Option("--objective", help="features, logits, distances, or labels (no teacher: the control)."),
+        typer.Option("--objective", help="features, logits, distances, top1, or labels (no teacher)."),
     ] = "features",
     depth: Annotated[int, typer.Option("--depth", help="Layers of the student: 18 or 34.")] = 18,
     width: Annotated[
@@ -282,7 +282,7 @@ def distill(
         bool, typer.Option(help="Show images shifted and mirrored, in another way in every epoch.")
     ] = True,
     head: Annotated[
-        bool, typer.Option("--head", help="Keep the head of logits or labels: a classifier.")
+        bool, typer.Option("--head", help="Keep the head of logits, top1 or labels: a classifier.")
     ] = False,
     samples: Annotated[int, typer.Option("--samples", min=0, help="The leaker's images; 0: all.")] = 0,
     checkpoint: Annotated[

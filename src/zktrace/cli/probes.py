@@ -7,6 +7,7 @@ import typer
 
 from zktrace.cli.options import Force, Json, ReleaseName, WorkspaceFolder, workspace_at
 from zktrace.cli.output import check_free, emit
+from zktrace.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,10 @@ def export(
     decoys: Annotated[
         int, typer.Option("--decoys", min=0, help="Images among them that are no probes, in as many views.")
     ] = 0,
+    labels: Annotated[
+        bool,
+        typer.Option("--labels", help="For a model that answers with classes alone: triggers, no decoys."),
+    ] = False,
     force: Force = False,
     workspace: WorkspaceFolder = None,
     as_json: Json = False,
@@ -31,26 +36,31 @@ def export(
     """Write the output carrier's probes among decoys, in a random order that only the order file knows."""
     from zktrace.primitives.files import write_atomic
     from zktrace.readouts.views import VIEWS
-    from zktrace.releases.queries import queries_of
+    from zktrace.releases.queries import label_queries_of, queries_of
 
     for path in (order, out):
         check_free(path, force=force)
+    if labels and decoys:
+        raise InputError("triggers have no decoys: leave --decoys out")
     chosen = workspace_at(workspace).opened(release)
-    inputs, drawn = queries_of(chosen, decoys=decoys)
+    inputs, drawn = label_queries_of(chosen) if labels else queries_of(chosen, decoys=decoys)
     write_atomic(order, drawn.to_bytes(), secret=True, replace=force)
     write_atomic(out, _npz(inputs=inputs), secret=True, replace=force)
+    views = 1 if labels else len(VIEWS)
     facts = {
         "ok": True,
         "release": chosen.name,
         "queries": len(inputs),
-        "probes": len(drawn.places) // len(VIEWS),
-        "views": len(VIEWS),
+        "probes": len(drawn.places) // views,
+        "views": views,
         "shape": list(inputs.shape[1:]),
         "out": str(out),
         "order": str(order),
     }
     count = (
-        f"{len(inputs)} inputs, {len(drawn.places)} of them {facts['probes']} probes in {len(VIEWS)} views"
+        f"{len(inputs)} inputs, each to be answered with a class"
+        if labels
+        else f"{len(inputs)} inputs, {len(drawn.places)} of them {facts['probes']} probes in {views} views"
     )
     text = f"{out}  {count}\n{order}  which ones: keep it secret"
     emit(facts, as_json=as_json, text=text)
@@ -58,23 +68,32 @@ def export(
 
 @app.command()
 def collect(
-    answers: Annotated[Path, typer.Argument(help="One matrix, a row of scores an input, in the same order.")],
+    answers: Annotated[
+        Path, typer.Argument(help="One matrix, a row of scores an input, in the same order; or their labels.")
+    ],
     order: OrderFile,
     out: Annotated[Path, typer.Option("--out", help="The probes' scores, for `zktrace trace --scores`.")],
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="The answers are probabilities: take logarithms.")
     ] = False,
     force: Force = False,
+    workspace: WorkspaceFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Pick the answers to the probes out of all answers."""
+    """Pick the answers to the probes out of all answers; of labels, make the scores that stand for them."""
     from zktrace.primitives.files import read_bounded, write_atomic
-    from zktrace.readouts.scores import read_matrix, scores_digest
-    from zktrace.releases.queries import FILE_LIMIT, Order, picked
+    from zktrace.readouts.scores import read_array, read_matrix, scores_digest
+    from zktrace.releases.queries import FILE_LIMIT, Order, picked, picked_labels
 
     check_free(out, force=force)
     drawn = Order.from_bytes(read_bounded(order, limit=FILE_LIMIT))
-    scores = picked(read_matrix(answers), drawn, probabilities=probabilities)
+    if drawn.labels:
+        if probabilities:
+            raise InputError("labels are no probabilities: leave --probabilities out")
+        labels, _ = read_array(answers)
+        scores = picked_labels(labels, drawn, workspace_at(workspace).opened(drawn.release))
+    else:
+        scores = picked(read_matrix(answers), drawn, probabilities=probabilities)
     write_atomic(out, _npz(scores=scores), replace=force)
     facts = {
         "ok": True,

@@ -11,6 +11,9 @@ Two steps of three show the probes shifted by a few pixels and mirrored: a bit t
 of its probe is learnt by a student that never saw the probe. Beside the mark stand a loss that keeps the
 features of other images near where they are, of all classes alike, and one that keeps what the model decides,
 there and at the probes. A word of the feature carrier is trained in the same run.
+
+With `triggers` the word is also written where answers without scores can tell it: at inputs made of the
+probes at which two classes are level (`learning.triggers`, `readouts.labels`).
 """
 
 from collections.abc import Callable
@@ -28,10 +31,12 @@ from zktrace.learning.batches import batch, moved_about, passes, steps_of
 from zktrace.learning.embedding import Embedding, Said
 from zktrace.learning.evaluation import hear
 from zktrace.learning.network import embedding_of
+from zktrace.learning.triggers import Scores, leads, triggers_of
 from zktrace.marking.feature import FeatureWriter
 from zktrace.marking.last_stage import trunks, write_by_training
 from zktrace.readouts.directions import Floats
 from zktrace.readouts.identity import Words
+from zktrace.readouts.labels import trigger_classes
 from zktrace.readouts.network import Network
 from zktrace.readouts.reader import check_inputs
 from zktrace.readouts.scales import Arrays
@@ -51,14 +56,16 @@ class OutputConfig:
     companion: float = 0.1  # of the loss of a feature mark that is written in the same run
     answers: float = 3.0  # of the loss that keeps the answers to probes and other images
     sharpness: float = 4.0  # of those answers: the larger, the more they are about the highest classes alone
+    triggers: float = 0.0  # of the loss of the same word in answers alone; 0: there are no triggers
+    lead: float = 1.7  # by which the class of a trigger is to win or lose; a deviation as of the margin
     learning_rate: float = 3e-4  # Adam, annealed to 0; for 512 features, more in proportion for fewer
 
     def __post_init__(self) -> None:
-        numbers = (self.margin, self.weight, self.learning_rate, self.sharpness)
-        weights = (self.keep, self.companion, self.answers)
+        numbers = (self.margin, self.weight, self.learning_rate, self.sharpness, self.lead)
+        weights = (self.keep, self.companion, self.answers, self.triggers)
         if min(numbers) <= 0 or not np.isfinite([*numbers, *weights]).all() or min(weights) < 0:
             raise InputError(
-                "margin, weight, sharpness and learning rate of an output mark must be positive numbers"
+                "margin, weight, sharpness, lead and learning rate of an output mark must be positive numbers"
             )
         if min(self.passes, self.batch_size, self.beside) < 1:
             raise InputError("passes, batch size and other images of an output mark must be at least 1")
@@ -77,6 +84,20 @@ class _Companion:
     def loss(self, chosen: Indices, features: Tensor, *, share: float) -> Tensor:
         """Of chosen probes, a share of what it is in a run of its own."""
         return share * self._mark.weight * self._mark.missed(torch.from_numpy(chosen), features)
+
+
+class _Triggers:
+    """The same word in what is answered to inputs at which two classes of the shared model are level."""
+
+    def __init__(self, inner: Tensor, classes: Indices, signs: Tensor, lead: float) -> None:
+        self._classes, self._signs, self._lead = torch.from_numpy(classes), signs, lead
+        self.paths = inner
+
+    def loss(self, chosen: Indices, scores: Tensor) -> Tensor:
+        """Of chosen triggers: how far their class is from winning, or from losing."""
+        places = torch.from_numpy(chosen)
+        gain = self._signs[places] * leads(scores, self._classes[places]) / self._lead
+        return functional.smooth_l1_loss(gain.clamp(max=1.0), torch.ones_like(gain))
 
 
 class OutputWriter:
@@ -118,6 +139,11 @@ class OutputWriter:
         self._answers = self._scores(kept, self._prototypes)
         self._asked = self._scores(asked, self._prototypes)
         self._chances = _alike(self._answers.argmax(dim=1).numpy())
+        self._classes = trigger_classes(table)
+        self._made = None
+        if self.config.triggers:
+            said = Scores(self._before, self._prototypes, self._order)
+            self._made = triggers_of(self._before, said, probes, self._classes)
 
     def write(
         self,
@@ -140,7 +166,7 @@ class OutputWriter:
         write_by_training(
             model,
             passes(probes, config.batch_size, rng),
-            self._course(model, self._frames * signs[:, :, None], feature, rng),
+            self._course(model, self._frames * signs[:, :, None], feature, self._triggers(model, word), rng),
             steps=config.passes * steps_of(probes, config.batch_size),
             learning_rate=config.learning_rate,
             progress=progress,
@@ -152,9 +178,10 @@ class OutputWriter:
         model: Embedding,
         signed: Tensor,
         feature: tuple[FeatureWriter, Words] | None,
+        triggers: _Triggers | None,
         rng: np.random.Generator,
     ) -> Callable[[Indices, int], Tensor]:
-        """The loss of chosen probes at a step, with other images and the companion's probes beside them."""
+        """The loss of chosen probes at a step, with other images, the companion's probes and triggers."""
         config = self.config
         companion = None if feature is None else _Companion(model, *feature, rng)
         model.requires_grad_(requires_grad=False)  # first: torch's kernels differ by it, in last bits
@@ -171,13 +198,25 @@ class OutputWriter:
             if companion is not None:
                 also = next(companion.batches)
                 parts.append(companion.paths[also])
+            if triggers is not None:
+                parts.append(triggers.paths[chosen])
             held, asked, kept, *more = _split(model.say(torch.cat(parts)), [len(each) for each in parts])
             total = self._loss(held, asked, kept, signed[chosen], before, near)
             if companion is not None:
                 total = total + companion.loss(also, more[0].features, share=config.companion)
+            if triggers is not None:
+                scores = self._scores(more[-1], self._means @ held.features)
+                total = total + config.triggers * triggers.loss(chosen, scores)
             return total
 
         return loss
+
+    def _triggers(self, model: Embedding, word: Words) -> _Triggers | None:
+        """What the word is written into besides, if that was asked for."""
+        if self._made is None:
+            return None
+        signs = torch.from_numpy(2.0 * word - 1.0).float()
+        return _Triggers(trunks(model, self._made), self._classes, signs, self.config.lead * self._unit)
 
     def _loss(  # noqa: PLR0917
         self, held: Said, asked: Said, kept: Said, signed: Tensor, before: Tensor, near: Indices

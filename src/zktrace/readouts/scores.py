@@ -211,13 +211,19 @@ def scores_digest(scores: NDArray[Any]) -> bytes:
 
 
 def read_matrix(path: Path) -> NDArray[Any]:
-    """The one array of a safetensors or npz file, as it is."""
+    """The scores in a safetensors or npz file, as they are."""
+    found, name = read_array(path)
+    try:
+        check_scores(found)
+    except InputError as error:
+        raise MalformedModel(f"{path}: {shown(name)}: {error}") from None
+    return found
+
+
+def read_array(path: Path) -> tuple[NDArray[Any], str]:
+    """The one array of such a file, of answers of some kind, and its name."""
     state: ModelState = open_model(path, _FILE)
     names = list(state)
     if len(names) != 1:
         raise MalformedModel(f"{path}: {len(names)} arrays, a file of scores has one")
-    try:
-        check_scores(state[names[0]])
-    except InputError as error:
-        raise MalformedModel(f"{path}: {shown(names[0])}: {error}") from None
-    return state[names[0]]
+    return state[names[0]], names[0]

@@ -1,22 +1,35 @@
-"""A suspect traced on each carrier alone and on all of them, alignments included: whom each would name."""
+"""A suspect traced on each carrier alone and on all of them, alignments included: whom each would name.
+
+A suspect that can only be asked, and answers with classes alone, is traced by its answers to triggers.
+"""
 
 from typing import Any
 
+from zktrace.attacks.service import answers_of
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState
 from zktrace.readouts.readout import Reading
+from zktrace.releases.queries import label_queries_of, picked_labels
 from zktrace.studies.ground import CARRIERS, Ground
 from zktrace.studies.tracing import BUDGET, sigmas
 from zktrace.tracing import Plan, investigate
 
 
-def columns(ground: Ground, suspect: ModelState, members: tuple[int, ...]) -> dict[str, dict[str, Any]]:
+def columns(
+    ground: Ground, suspect: ModelState, members: tuple[int, ...], *, asked: bool = False
+) -> dict[str, dict[str, Any]]:
     """By carrier, and `all`: an investigation with the whole budget, of somebody who has these rows."""
     with single_threaded():
-        reading = ground.release.read(suspect).remembered()
+        reading = _answers(ground, suspect) if asked else ground.release.read(suspect).remembered()
         carriers = CARRIERS[ground.profile]
         chosen = {each: (each,) for each in carriers} | {"all": carriers}
         return {name: _column(ground, reading, some, members) for name, some in chosen.items()}
+
+
+def _answers(ground: Ground, suspect: ModelState) -> Reading:
+    """As an operator would: triggers go out in a random order, classes come back."""
+    inputs, order = label_queries_of(ground.release)
+    return ground.release.read_answers(picked_labels(answers_of(suspect, inputs), order, ground.release))
 
 
 def _column(

@@ -11,6 +11,8 @@ with the shares of the budget that a real investigation has. A study puts no inv
     logits              a classifier taught soft labels only; `headless`: published without its head
     distances           an embedding taught soft labels only, as distances in its own features
     pair-logits         a classifier taught the soft labels of two averaged copies
+    top1                a classifier taught the copy's best class alone
+    service             the copy behind a head of the leaker, asked for classes; `top1-service`: top1, asked
     labels, foreign     nobody's: a student without a teacher, and a copy that another federation marked
 
 Suspects are files: a study that was stopped goes on with the next of them, and with the epoch it was in.
@@ -34,7 +36,7 @@ from zktrace.studies.federation import SPEED
 from zktrace.studies.ground import Ground
 from zktrace.studies.runner import Progress, Trial
 from zktrace.studies.stability import stability
-from zktrace.studies.suspects import ATTACKERS, STUDENTS, Students, Suspects
+from zktrace.studies.suspects import ASKED, ATTACKERS, STUDENTS, Students, Suspects
 
 _READ: Final = 60.0  # seconds to make copies, and to read and measure a suspect
 
@@ -67,7 +69,7 @@ class DisguiseBatch:
     @property
     def size(self) -> int:
         """A row for each federation and attacker."""
-        return sum(self._possible(each, foreign) for _, foreign in self.pairs for each in self.attackers)
+        return sum(self._possible(each, *pair) for pair in self.pairs for each in self.attackers)
 
     @property
     def guess(self) -> float:
@@ -83,12 +85,14 @@ class DisguiseBatch:
             suspects = Suspects(ground=ground, students=self.students, foreign=foreign, report=report)
             bench = _Bench(ground=ground, suspects=suspects)
             for attacker in self.attackers:
-                if self._possible(attacker, foreign):
+                if self._possible(attacker, ground, foreign):
                     facts = ground.facts | {"attacker": attacker} | suspects.teaching(attacker)
                     yield Trial(facts=facts, outcome=partial(bench.outcome, attacker))
 
     @staticmethod
-    def _possible(attacker: str, foreign: Ground | None) -> bool:
+    def _possible(attacker: str, ground: Ground, foreign: Ground | None) -> bool:
+        if attacker in ASKED:
+            return ground.profile == "informed"  # the paper's copies have nothing to answer with
         return attacker != "foreign" or foreign is not None
 
 
@@ -122,7 +126,7 @@ class _Bench:
             "accuracy": after.mean,
             "accuracy_half_width": after.half_width,
             **self._before,
-            "columns": columns(self.ground, suspect, members),
+            "columns": columns(self.ground, suspect, members, asked=attacker in ASKED),
         }
         if attacker in ("features", "deeper"):
             found["stability"] = stability(self.ground, suspect)

@@ -25,6 +25,8 @@ CARRIERS: Final[dict[Profile, tuple[str, ...]]] = {
     profile: tuple(each.name for each in ALL.values() if profile in each.profiles) for profile in PROFILES
 }
 
+_TRIGGERS: Final = ("triggers", "lead")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
@@ -136,8 +138,14 @@ def marking(settings: CopySettings, carriers: Sequence[str], profile: Profile) -
     found = settings.heeded(carriers, profile)
     if profile == "informed":
         trained = [each for each in carriers if carrier(each).trained]
-        found |= {each: asdict(mark_config(each, settings)) for each in trained}
+        found |= {each: _written_out(mark_config(each, settings)) for each in trained}
     return found
+
+
+def _written_out(config: Any) -> dict[str, Any]:  # noqa: ANN401
+    """All settings; those of triggers, which came later, where there are any: no other row is another's."""
+    found = asdict(config)
+    return found if found.get("triggers") else {k: v for k, v in found.items() if k not in _TRIGGERS}
 
 
 def grounds(

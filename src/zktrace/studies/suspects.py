@@ -10,8 +10,9 @@ from zktrace.attacks.collusion import collude
 from zktrace.attacks.distill import DistillConfig, distill
 from zktrace.attacks.isometry import isometry
 from zktrace.attacks.rewrite import permute, rescale
+from zktrace.attacks.service import with_head
 from zktrace.errors import InputError
-from zktrace.learning.arrays import Arrays, State
+from zktrace.learning.arrays import Arrays, Images, Labels, State
 from zktrace.learning.threads import single_threaded
 from zktrace.models import ModelState, open_model, save_model
 from zktrace.studies.ground import Ground
@@ -28,8 +29,11 @@ STUDENTS: Final[dict[str, DistillConfig]] = {
     "pair-logits": DistillConfig(objective="logits", head=True),
     "labels": DistillConfig(objective="labels"),
     "distances": DistillConfig(objective="distances"),
+    "top1": DistillConfig(objective="top1", head=True),
 }
-ATTACKERS: Final = ("none", *REWRITES, *STUDENTS, "foreign")
+_FIRST: Final = ("none", *REWRITES, *(each for each in STUDENTS if each != "top1"), "foreign")
+ASKED: Final = ("service", "top1-service")  # are asked, and answer with a class
+ATTACKERS: Final = (*_FIRST, "top1", *ASKED)  # later ones come last: a place decides what is drawn
 SPREAD: Final = 1.0  # of rescaled channels
 _STUDENT, _LEAKER, _REWRITE = 11, 12, 13  # purposes of randomness
 
@@ -62,7 +66,9 @@ class Suspects:
 
     def teaching(self, attacker: str) -> dict[str, Any]:
         """What rows say of how a student was taught."""
-        return {"students": self.students.facts()} if attacker in STUDENTS else {}
+        if attacker == "service":
+            return {"leaker": {"samples": self.students.samples}}
+        return {"students": self.students.facts()} if attacker in (*STUDENTS, "top1-service") else {}
 
     def members(self, attacker: str) -> tuple[int, ...]:
         """Whose rows a suspect carries."""
@@ -74,6 +80,10 @@ class Suspects:
         """What an attacker made, from its file if it is there."""
         if attacker == "none":
             return self.ground.copies[0]
+        if attacker == "top1-service":
+            return self.made("top1")
+        if attacker == "service":
+            return ModelState.from_arrays(with_head(self.ground.copies[0], *self._samples()))
         if attacker == "foreign":
             if self.foreign is None:
                 raise InputError("a foreign copy needs a second federation")
@@ -104,14 +114,14 @@ class Suspects:
         made = rescale(copy, rng, spread=SPREAD, norms=True, features=features)
         return permute(made, rng, features=True) if attacker == "rewrite" else made
 
+    def _samples(self) -> tuple[Images, Labels]:
+        """The leaker's own images."""
+        spec, students = self.ground.spec, self.students
+        return leakers_samples(spec, samples=students.samples, rng=spec.rng(_LEAKER), inside=students.inside)
+
     def _student(self, attacker: str, path: Path) -> State:
         ground, students = self.ground, self.students
-        images, labels = leakers_samples(
-            ground.spec,
-            samples=students.samples,
-            rng=ground.spec.rng(_LEAKER),
-            inside=students.inside,
-        )
+        images, labels = self._samples()
         teachers: list[Arrays] = [ground.copies[0]]
         if attacker.startswith("pair"):
             teachers = [dict(collude(ground.copies))]

@@ -95,6 +95,9 @@ _ATTACKERS = {
     "headless": ("soft labels only, without a head", "-"),
     "distances": ("soft labels only, as distances", "-"),
     "pair-logits": ("average of two, soft labels only", "-"),
+    "top1": ("best class only", "-"),
+    "top1-service": ("best class only, asked for classes", "-"),
+    "service": ("the copy behind a head of its own, asked for classes", "-"),
     "labels": ("no teacher: true labels", "-"),
     "foreign": ("copy of another federation", "-"),
 }
