@@ -1,10 +1,10 @@
-"""A setting without a federation, and an untrained network: for what needs no training."""
+"""A venue without a federation, and an untrained network: for what needs no training."""
 
 from functools import cache
 
 import numpy as np
 
-from zktrace.baselines.protocol import Setting
+from zktrace.baselines.protocol import Venue
 from zktrace.learning.arrays import Images, Labels, State
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.resnet import resnet18
@@ -34,8 +34,8 @@ def shared() -> State:
     return state
 
 
-def setting(*, seed: int = 1, stations: int = STATIONS, rounds: int = 2) -> Setting:
-    return Setting(
+def venue(*, seed: int = 1, stations: int = STATIONS, rounds: int = 2) -> Venue:
+    return Venue(
         stations=stations,
         rounds=rounds,
         seed=seed,

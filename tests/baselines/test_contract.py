@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from baselines import small, toy
 from federation import small as federation
 from zktrace.baselines.deepmarks import DeepMarks
-from zktrace.baselines.federated import handout, setting_of, spec_with
+from zktrace.baselines.federated import handout, spec_with, venue_of
 from zktrace.baselines.protocol import SOURCES, SUPPORT, MarkReading, System
 from zktrace.baselines.table import SYSTEMS, system_named
 from zktrace.baselines.triggers import answers_of
@@ -42,14 +42,14 @@ def test_each_parameter_says_where_it_comes_from(kind: type[System]) -> None:
 @every_system
 def test_keys_come_from_the_seed_alone(kind: type[System]) -> None:
     suspect = small.shared()
-    first, again, other = (kind.smallest().set_up(small.setting(seed=seed)) for seed in (1, 1, 2))
+    first, again, other = (kind.smallest().set_up(small.venue(seed=seed)) for seed in (1, 1, 2))
     assert first.read(suspect) == again.read(suspect)
     assert first.payload().keys() == other.payload().keys()
 
 
 @every_system
 def test_an_unmarked_model_carries_no_mark_and_shows_the_keys_nothing(kind: type[System]) -> None:
-    reading = kind.smallest().set_up(small.setting()).read(small.shared())
+    reading = kind.smallest().set_up(small.venue()).read(small.shared())
     assert not reading.present
     assert reading.first is None or 0 <= reading.first < small.STATIONS
     assert (reading.first is None) == (not reading.scores)
@@ -57,18 +57,18 @@ def test_an_unmarked_model_carries_no_mark_and_shows_the_keys_nothing(kind: type
 
 @every_system
 def test_a_payload_is_counted_in_bytes(kind: type[System]) -> None:
-    payload = kind.smallest().set_up(small.setting()).payload()
+    payload = kind.smallest().set_up(small.venue()).payload()
     assert all(each > 0 for each in payload.values())
     assert set(payload) - {SUPPORT}
 
 
 @every_system
 def test_whoever_names_recipients_gives_each_another_copy_and_nobody_else_does(kind: type[System]) -> None:
-    system, setting, shared = kind.smallest(), small.setting(), small.shared()
-    scheme = system.set_up(setting)
+    system, venue, shared = kind.smallest(), small.venue(), small.shared()
+    scheme = system.set_up(venue)
     with single_threaded():
-        copies = [scheme.outgoing(shared, each, setting.rounds) for each in range(2)]
-        again = scheme.outgoing(shared, 0, setting.rounds)
+        copies = [scheme.outgoing(shared, each, venue.rounds) for each in range(2)]
+        again = scheme.outgoing(shared, 0, venue.rounds)
     assert alike(copies[0], again)
     assert alike(shared, small.shared()), "a state that was handed in is left alone"
     assert alike(*copies) == (not system.names_recipients)
@@ -83,7 +83,7 @@ def alike(one: State, other: State) -> bool:
 
 @every_system
 def test_what_queries_read_is_what_the_suspect_answers(kind: type[System]) -> None:
-    scheme, suspect = kind.smallest().set_up(small.setting()), small.shared()
+    scheme, suspect = kind.smallest().set_up(small.venue()), small.shared()
     asked = scheme.ask(answers_of(suspect))
     assert asked == scheme.ask(answers_of(suspect))
     if asked is not None:
@@ -97,7 +97,7 @@ def test_a_federation_runs_with_it(kind: type[System], tmp_path: Path, control: 
     base, before = control
     spec = spec_with(base, kind.smallest())
     kept: dict[int, State] = {}
-    scheme = kind.smallest().set_up(setting_of(spec))
+    scheme = kind.smallest().set_up(venue_of(spec))
     (tmp_path / "pretraining.safetensors").write_bytes((before / "pretraining.safetensors").read_bytes())
     with worker_engine(spec, workers=0, handout=handout(scheme, kept=kept, watched=(1, 0))) as engine:
         result = run(spec, tmp_path, engine, resume=True)
@@ -106,7 +106,7 @@ def test_a_federation_runs_with_it(kind: type[System], tmp_path: Path, control: 
     assert set(kept) == {0}
     shared = dict(open_model(tmp_path / "model.safetensors"))
     assert (digest(tmp_path) == digest(before)) == (kind is DeepMarks), "only this one leaves rounds alone"
-    assert scheme.read(shared) == kind.smallest().set_up(setting_of(spec)).read(shared)
+    assert scheme.read(shared) == kind.smallest().set_up(venue_of(spec)).read(shared)
 
 
 def digest(folder: Path) -> bytes:
@@ -130,7 +130,7 @@ def test_an_unknown_system_is_refused_by_name() -> None:
 
 
 def test_a_scheme_that_lost_its_rounds_is_refused() -> None:
-    scheme = system_named("deepmarks").set_up(small.setting())
+    scheme = system_named("deepmarks").set_up(small.venue())
     with pytest.raises(InputError, match="begins them again"):
         handout(scheme).opening(1, small.shared(), small.shared())
 

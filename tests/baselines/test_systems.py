@@ -48,7 +48,7 @@ def descended(state: State, penalty: Penalty, steps: int = 100) -> State:
 
 def test_fedipr_reads_every_stations_word_and_only_with_its_own_directions() -> None:
     system = FedIPR(bits=384)
-    scheme, strangers = (system.set_up(small.setting(seed=seed)) for seed in (1, 2))
+    scheme, strangers = (system.set_up(small.venue(seed=seed)) for seed in (1, 2))
     terms = [scheme.penalty(station, 0) for station in range(small.STATIONS)]
     marked = descended(small.shared(), lambda model: torch.stack([each(model) for each in terms]).sum())
     reading = scheme.read(marked)
@@ -63,7 +63,7 @@ def test_fedipr_reads_every_stations_word_and_only_with_its_own_directions() -> 
 
 
 def test_one_stations_word_says_nothing_of_the_others() -> None:
-    scheme = FedIPR(bits=384).set_up(small.setting())
+    scheme = FedIPR(bits=384).set_up(small.venue())
     reading = scheme.read(descended(small.shared(), scheme.penalty(1, 0)))
     assert reading.scores[1] == 1.0
     assert reading.named == (1,)
@@ -96,8 +96,8 @@ def test_errors_that_are_forgiven(bits: int, chance: Fraction) -> None:
 
 
 def test_fedzkp_has_one_word_and_a_proof_that_cannot_be_lent() -> None:
-    scheme = FedZKP(alpha=1.0).set_up(small.setting())
-    strangers = FedZKP(alpha=1.0).set_up(small.setting(seed=2))
+    scheme = FedZKP(alpha=1.0).set_up(small.venue())
+    strangers = FedZKP(alpha=1.0).set_up(small.venue(seed=2))
     marked = descended(small.shared(), scheme.penalty(0, 0))
     assert descended(small.shared(), scheme.penalty(1, 0)).keys() == marked.keys()
     assert scheme.read(marked).present
@@ -114,11 +114,11 @@ def test_fedzkp_has_one_word_and_a_proof_that_cannot_be_lent() -> None:
 
 def copies(scheme: Scheme, count: int = small.STATIONS) -> list[State]:
     with single_threaded():
-        return [scheme.outgoing(small.shared(), each, small.setting().rounds) for each in range(count)]
+        return [scheme.outgoing(small.shared(), each, small.venue().rounds) for each in range(count)]
 
 
 def test_fedtracker_tells_copies_apart() -> None:
-    scheme, strangers = (FedTracker(triggers=30, shown=5).set_up(small.setting(seed=each)) for each in (1, 2))
+    scheme, strangers = (FedTracker(triggers=30, shown=5).set_up(small.venue(seed=each)) for each in (1, 2))
     for station, copy in enumerate(copies(scheme)):
         reading = scheme.read(copy)
         assert reading.named == (station,)
@@ -133,7 +133,7 @@ def test_fedtracker_tells_copies_apart() -> None:
 
 
 def test_fedtrackers_score_is_its_formula() -> None:
-    scheme = FedTracker(triggers=30, shown=5).set_up(small.setting())
+    scheme = FedTracker(triggers=30, shown=5).set_up(small.venue())
     suspect = small.shared()
     word = scheme.words[0]
     gamma = np.concatenate([suspect[name] for name in scale_order(suspect)])
@@ -150,7 +150,7 @@ def scale_order(state: State) -> list[str]:
 
 
 def test_a_gradient_against_the_memory_is_turned() -> None:
-    scheme = FedTracker(triggers=30, shown=5).set_up(small.setting())
+    scheme = FedTracker(triggers=30, shown=5).set_up(small.venue())
     assert isinstance(scheme, Fingerprints)
     before = small.shared()
     after = {
@@ -173,7 +173,7 @@ def test_a_gradient_against_the_memory_is_turned() -> None:
 
 
 def test_the_memory_points_back_to_where_a_round_began() -> None:
-    scheme = FedTracker(triggers=6, shown=5, epochs=0).set_up(small.setting())
+    scheme = FedTracker(triggers=6, shown=5, epochs=0).set_up(small.venue())
     assert isinstance(scheme, Fingerprints)
     before = small.shared()
     after = {
@@ -195,8 +195,8 @@ def test_words_of_the_search_lie_further_apart_than_drawn_ones() -> None:
 
 
 def test_duw_decodes_a_stations_own_images_alone() -> None:
-    scheme = DUW.smallest().set_up(small.setting())
-    strangers = DUW.smallest().set_up(small.setting(seed=2))
+    scheme = DUW.smallest().set_up(small.venue())
+    strangers = DUW.smallest().set_up(small.venue(seed=2))
     for station, copy in enumerate(copies(scheme, 2)):
         reading = scheme.read(copy)
         assert reading.named == (station,)
@@ -209,17 +209,17 @@ def test_duw_decodes_a_stations_own_images_alone() -> None:
 
 
 def test_duw_leaves_the_first_rounds_alone_and_needs_a_class_a_station() -> None:
-    scheme = replace(DUW.smallest(), first=0.5).set_up(small.setting(rounds=4))
+    scheme = replace(DUW.smallest(), first=0.5).set_up(small.venue(rounds=4))
     shared = small.shared()
     assert scheme.outgoing(shared, 0, 1) is shared
     assert scheme.outgoing(shared, 0, 2) is not shared
     with pytest.raises(InputError, match="a class a station"):
-        DUW(classes=2).set_up(small.setting())
+        DUW(classes=2).set_up(small.venue())
 
 
 def test_waffle_is_learnt_read_and_asked() -> None:
     system = Waffle(rate=0.03, begins=120, batch=6, shown=5, triggers=12, level="1/10000")
-    scheme = system.set_up(small.setting())
+    scheme = system.set_up(small.venue())
     assert isinstance(scheme, TriggerSet)
     assert scheme.needed == hits_needed(12, small.CLASSES, Fraction(1, 10_000))
     with single_threaded():
@@ -228,7 +228,7 @@ def test_waffle_is_learnt_read_and_asked() -> None:
     assert reading.mark > 0.8
     assert reading.present
     assert scheme.ask(answers_of(marked)) == reading
-    strangers = system.set_up(small.setting(seed=2))
+    strangers = system.set_up(small.venue(seed=2))
     assert strangers.read(marked).present is False
     payload = scheme.payload()
     count = len(scheme.labels)
@@ -267,7 +267,7 @@ def test_kept_images_are_bytes_between_the_ends() -> None:
     kept = Kept.of(images, Ends.of(images))
     step = (kept.high - kept.low).max() / 255
     assert np.abs(kept.images - images).max() <= step / 2 + 1e-6
-    support = support_of(small.setting(), 5)
+    support = support_of(small.venue(), 5)
     assert np.bincount(support.labels).tolist() == [5] * small.CLASSES
     assert len(images) > len(support.labels)
     assert labels.dtype == support.labels.dtype
@@ -293,8 +293,8 @@ def exact(scheme: Codes, state: State, station: int) -> State:
 
 
 def test_deepmarks_finds_exact_coalitions_up_to_its_design_and_no_innocent() -> None:
-    setting = small.setting(stations=10)
-    scheme = DeepMarks().set_up(setting)
+    venue = small.venue(stations=10)
+    scheme = DeepMarks().set_up(venue)
     assert isinstance(scheme, Codes)
     held = [exact(scheme, small.shared(), each) for each in range(10)]
     for size in (1, 2, 3, 5):
@@ -306,14 +306,14 @@ def test_deepmarks_finds_exact_coalitions_up_to_its_design_and_no_innocent() -> 
 
 
 def test_deepmarks_of_eight_colluders_misses_some() -> None:
-    scheme = DeepMarks().set_up(small.setting(stations=10))
+    scheme = DeepMarks().set_up(small.venue(stations=10))
     assert isinstance(scheme, Codes)
     named = scheme.read(dict(collude([exact(scheme, small.shared(), each) for each in range(8)]))).named
     assert len(named) < 8
 
 
 def test_deepmarks_fine_tunes_towards_a_fingerprint() -> None:
-    scheme = replace(DeepMarks(), episodes=60).set_up(small.setting())
+    scheme = replace(DeepMarks(), episodes=60).set_up(small.venue())
     assert isinstance(scheme, Codes)
     (copy,) = copies(scheme, 1)
     wanted = scheme._code[0].astype(float)
@@ -322,4 +322,4 @@ def test_deepmarks_fine_tunes_towards_a_fingerprint() -> None:
     assert scheme.read(copy).named == (0,)
     assert scheme.payload()["projection"] == 4 * 31 * SCALES
     with pytest.raises(InputError, match="users"):
-        DeepMarks(positions=7).set_up(small.setting(stations=8))
+        DeepMarks(positions=7).set_up(small.venue(stations=8))

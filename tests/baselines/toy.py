@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from zktrace.baselines.protocol import MarkReading, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import MarkReading, Scheme, System, Venue, parameter
 from zktrace.learning.arrays import State
 
 PLACE = "layer4.1.bn2.bias"
@@ -22,14 +22,14 @@ class OneBias(System):
 
     size: float = parameter(1.0, "ours", "of the change")
 
-    def set_up(self, setting: Setting) -> "Places":
-        return Places(self, setting)
+    def set_up(self, venue: Venue) -> "Places":
+        return Places(self, venue)
 
 
 class Places(Scheme):
-    def __init__(self, system: OneBias, setting: Setting) -> None:
+    def __init__(self, system: OneBias, venue: Venue) -> None:
         self._system = system
-        self._places = setting.rng(0).permutation(setting.features)[: setting.stations]
+        self._places = venue.rng(0).permutation(venue.features)[: venue.stations]
 
     def outgoing(self, shared: State, station: int, number: int) -> State:
         bias = np.array(shared[PLACE])

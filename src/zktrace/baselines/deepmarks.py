@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 import torch
 
-from zktrace.baselines.protocol import MarkReading, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.scale_words import Bits, gaussian
 from zktrace.errors import InputError
 from zktrace.learning.arrays import State
@@ -59,9 +59,9 @@ class DeepMarks(System):
                 f"no design of {self.positions} positions; known: {', '.join(map(str, DESIGNS))}"
             )
 
-    def set_up(self, setting: Setting) -> "Codes":
+    def set_up(self, venue: Venue) -> "Codes":
         """Draw basis and projection."""
-        return Codes(self, setting)
+        return Codes(self, venue)
 
     @classmethod
     def smallest(cls) -> "DeepMarks":
@@ -80,30 +80,30 @@ def code_vectors(positions: int) -> Bits:
 class Codes(Scheme):
     """What the owner holds."""
 
-    def __init__(self, system: DeepMarks, setting: Setting) -> None:
-        if setting.stations > system.positions:
-            raise InputError(f"{setting.stations} stations for a code of {system.positions} users")
-        self._system, self._setting = system, setting
+    def __init__(self, system: DeepMarks, venue: Venue) -> None:
+        if venue.stations > system.positions:
+            raise InputError(f"{venue.stations} stations for a code of {system.positions} users")
+        self._system, self._venue = system, venue
         self._basis: Floats = np.linalg.qr(
-            setting.rng(_BASIS).standard_normal((system.positions, system.positions))
+            venue.rng(_BASIS).standard_normal((system.positions, system.positions))
         )[0]
-        self._host = gaussian(setting.rng(_HOST), system.positions, setting.layers, apart=system.centred)
-        self._code = code_vectors(system.positions)[: setting.stations]
+        self._host = gaussian(venue.rng(_HOST), system.positions, venue.layers, apart=system.centred)
+        self._code = code_vectors(system.positions)[: venue.stations]
 
     def outgoing(self, shared: State, station: int, number: int) -> State:
         """Copies are marked when rounds are over, and not before."""
-        if number < self._setting.rounds:
+        if number < self._venue.rounds:
             return shared
-        system, setting, model = self._system, self._setting, backbone_of(shared)
+        system, venue, model = self._system, self._venue, backbone_of(shared)
         wanted = torch.from_numpy(self._basis @ (2.0 * self._code[station] - 1.0)).to(torch.float32)
         host = torch.from_numpy(self._host).to(torch.float32)
-        images, labels = setting.samples()
+        images, labels = venue.samples()
         train_episodes(
             model,
             images,
             labels,
-            replace(setting.episodes, episodes=system.episodes),
-            setting.rng(_EPISODES, station),
+            replace(venue.episodes, episodes=system.episodes),
+            venue.rng(_EPISODES, station),
             penalty=lambda now: system.strength * (wanted - host @ scales(now)).square().sum(),
         )
         return state_of(model.eval())

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from zktrace.baselines.patterns import noise
-from zktrace.baselines.protocol import MarkReading, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.triggers import Ends, Kept, Lessons, learn
 from zktrace.errors import InputError
 from zktrace.learning.arrays import State
@@ -48,9 +48,9 @@ class DUW(System):
     first: float = parameter(0.2, "ours", "of the rounds are without: the authors leave out 20 of 300")
     threshold: float = parameter(0.9, "published", "success rate that must be passed; said in a rebuttal")
 
-    def set_up(self, setting: Setting) -> "Decoded":
+    def set_up(self, venue: Venue) -> "Decoded":
         """Draw keys, images and the decoder."""
-        return Decoded(self, setting)
+        return Decoded(self, venue)
 
     @classmethod
     def smallest(cls) -> "DUW":
@@ -61,30 +61,30 @@ class DUW(System):
 class Decoded(Scheme):
     """What the server holds."""
 
-    def __init__(self, system: DUW, setting: Setting) -> None:
-        if system.classes < setting.stations or system.classes > setting.features:
+    def __init__(self, system: DUW, venue: Venue) -> None:
+        if system.classes < venue.stations or system.classes > venue.features:
             raise InputError(
-                f"a decoder of {system.classes} classes for {setting.stations} stations and {setting.features} "
+                f"a decoder of {system.classes} classes for {venue.stations} stations and {venue.features} "
                 "features: a class a station, and no more than features"
             )
-        self._system, self._setting = system, setting
-        drawn = setting.rng(_DECODER).standard_normal((setting.features, system.classes))
+        self._system, self._venue = system, venue
+        drawn = venue.rng(_DECODER).standard_normal((venue.features, system.classes))
         rows = np.linalg.qr(drawn)[0].T.astype(np.float32)
         self._decoder = torch.from_numpy(np.ascontiguousarray(rows))
-        self._targets = setting.rng(_DECODER, 1).permutation(system.classes)[: setting.stations]
-        self._bases = noise(setting.rng(_BASES), system.triggers, setting.shape)
-        self._ends = Ends.of(setting.samples()[0])
+        self._targets = venue.rng(_DECODER, 1).permutation(system.classes)[: venue.stations]
+        self._bases = noise(venue.rng(_BASES), system.triggers, venue.shape)
+        self._ends = Ends.of(venue.samples()[0])
 
     def triggers(self, station: int) -> Kept:
         """The images with the station's key in them."""
-        sign = self._setting.rng(_KEYS, station).choice([-1, 1], self._setting.shape)
+        sign = self._venue.rng(_KEYS, station).choice([-1, 1], self._venue.shape)
         pixels = np.clip(self._bases.astype(np.int64) + self._system.visible * sign, 0, 255)
         return Kept(pixels=pixels.astype(np.uint8), low=self._ends.low, high=self._ends.high)
 
     def outgoing(self, shared: State, station: int, number: int) -> State:
         """Trained until the decoder gives the station's class; untouched in the first rounds."""
-        system, setting = self._system, self._setting
-        if number < system.first * setting.rounds:
+        system, venue = self._system, self._venue
+        if number < system.first * venue.rounds:
             return shared
         model = backbone_of(shared)
         lessons = Lessons(
@@ -100,7 +100,7 @@ class Decoded(Scheme):
             np.full(system.triggers, self._targets[station], np.int64),
             lessons,
             head=lambda _: self._decode,
-            rng=setting.rng(_LESSONS, station, number),
+            rng=venue.rng(_LESSONS, station, number),
             penalty=self._near(model),
         )
         return state_of(model)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zktrace.baselines.protocol import Scheme, Setting, System
+from zktrace.baselines.protocol import Scheme, System, Venue
 from zktrace.errors import InputError
 from zktrace.federation.handout import Handout
 from zktrace.federation.spec import RunSpec, build_model
@@ -38,7 +38,7 @@ class StationTerm:
 
 @lru_cache(maxsize=8)
 def _stations_scheme(system: System, spec: RunSpec) -> Scheme:
-    return system.set_up(setting_of(spec))
+    return system.set_up(venue_of(spec))
 
 
 def spec_with(spec: RunSpec, system: System) -> RunSpec:
@@ -47,11 +47,11 @@ def spec_with(spec: RunSpec, system: System) -> RunSpec:
     return replace(spec, preset=replace(spec.preset, marks=marks), words=(), added=StationTerm(system=system))
 
 
-def setting_of(spec: RunSpec, *, seed: int | None = None) -> Setting:
+def venue_of(spec: RunSpec, *, seed: int | None = None) -> Venue:
     """What a run is for a system; keys of another seed than the run's for whoever asks."""
     dataset, _ = spec.source.load()
     model = build_model(spec, dataset.shape[0])
-    return Setting(
+    return Venue(
         stations=spec.preset.federation.clients,
         rounds=spec.preset.federation.rounds,
         seed=spec.seed if seed is None else seed,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from zktrace.baselines.protocol import MarkReading, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.scale_words import ScaleWord, allowed_errors, bits_for, gaussian
 from zktrace.learning.arrays import State
 from zktrace.learning.training import Penalty
@@ -38,9 +38,9 @@ class FedIPR(System):
     )
     level: str = parameter("1/1000", "ours", "chance that a random word passes")
 
-    def set_up(self, setting: Setting) -> "Words":
+    def set_up(self, venue: Venue) -> "Words":
         """Each station draws its word and its directions."""
-        return Words(self, setting)
+        return Words(self, venue)
 
     @classmethod
     def smallest(cls) -> "FedIPR":
@@ -51,15 +51,15 @@ class FedIPR(System):
 class Words(Scheme):
     """The words of all stations."""
 
-    def __init__(self, system: FedIPR, setting: Setting) -> None:
+    def __init__(self, system: FedIPR, venue: Venue) -> None:
         self._system = system
-        count = bits_for(system.bits, setting.scales)
+        count = bits_for(system.bits, venue.scales)
         self.words = []
-        for station in range(setting.stations):
-            rng = setting.rng(_KEYS, station)
+        for station in range(venue.stations):
+            rng = venue.rng(_KEYS, station)
             bits = rng.integers(0, 2, count).astype("uint8")
             self.words.append(
-                ScaleWord(directions=gaussian(rng, count, setting.layers, apart=system.centred), bits=bits)
+                ScaleWord(directions=gaussian(rng, count, venue.layers, apart=system.centred), bits=bits)
             )
         self._forgiven = allowed_errors(count, Fraction(system.level))
 

@@ -13,7 +13,7 @@ import torch
 
 from zktrace.baselines.fingerprints import spread_words
 from zktrace.baselines.patterns import Pattern, noise, patterns
-from zktrace.baselines.protocol import SUPPORT, Answers, MarkReading, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import SUPPORT, Answers, MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.scale_words import ScaleWord, gaussian
 from zktrace.baselines.triggers import Ends, Kept, Lessons, by_prototypes, learn, support_of
 from zktrace.learning.arrays import Labels, State
@@ -62,9 +62,9 @@ class FedTracker(System):
     strength: float = parameter(0.5, "code", "least multiple of the memory that turns a gradient")
     shown: int = parameter(20, "ours", "samples of a class in the support set")
 
-    def set_up(self, setting: Setting) -> "Fingerprints":
+    def set_up(self, venue: Venue) -> "Fingerprints":
         """Draw fingerprints, keys and triggers."""
-        return Fingerprints(self, setting)
+        return Fingerprints(self, venue)
 
     @classmethod
     def smallest(cls) -> "FedTracker":
@@ -75,22 +75,22 @@ class FedTracker(System):
 class Fingerprints(Scheme):
     """What the server holds."""
 
-    def __init__(self, system: FedTracker, setting: Setting) -> None:
-        self._system, self._setting = system, setting
-        count = min(system.bits, setting.scales // 4)
-        words = spread_words(setting.rng(_KEYS), setting.stations, count)
+    def __init__(self, system: FedTracker, venue: Venue) -> None:
+        self._system, self._venue = system, venue
+        count = min(system.bits, venue.scales // 4)
+        words = spread_words(venue.rng(_KEYS), venue.stations, count)
         self.words = [
             ScaleWord(
-                directions=gaussian(setting.rng(_KEYS, k), count, setting.layers, apart=system.centred),
+                directions=gaussian(venue.rng(_KEYS, k), count, venue.layers, apart=system.centred),
                 bits=words[k],
             )
-            for k in range(setting.stations)
+            for k in range(venue.stations)
         ]
-        self._support = support_of(setting, system.shown)
-        self._patterns = patterns(setting.rng(_TRIGGERS), setting.classes, setting.shape)
-        self._ends = Ends.of(setting.samples()[0])
+        self._support = support_of(venue, system.shown)
+        self._patterns = patterns(venue.rng(_TRIGGERS), venue.classes, venue.shape)
+        self._ends = Ends.of(venue.samples()[0])
         self._memory: State = {}
-        self._steps = setting.rng(_LESSONS)
+        self._steps = venue.rng(_LESSONS)
 
     def begun(self, shared: State) -> State:
         """Triggers are in the very first model."""
@@ -101,7 +101,7 @@ class Fingerprints(Scheme):
         """The station's fingerprint is written."""
         word, system = self.words[station], self._system
         gamma = gather(shared)
-        read = centred(gamma, self._setting.layers) if system.centred else gamma
+        read = centred(gamma, self._venue.layers) if system.centred else gamma
         step = system.step * _STEPPED**0.5 * float(np.linalg.norm(read)) / len(gamma)
         for _ in range(system.steps):
             if self._read(gamma).named == (station,):
@@ -148,14 +148,14 @@ class Fingerprints(Scheme):
 
     def _drawn(self, purpose: int) -> tuple[Kept, Labels]:
         """Half pattern, half noise; other noise for another purpose."""
-        each = max(1, round(self._system.triggers / self._setting.classes))
-        rng, shape = self._setting.rng(_TRIGGERS, purpose), self._setting.shape
+        each = max(1, round(self._system.triggers / self._venue.classes))
+        rng, shape = self._venue.rng(_TRIGGERS, purpose), self._venue.shape
 
         def of(pattern: Pattern) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
             return pattern.alone() // 2 + noise(rng, each, shape) // 2
 
         pixels = np.concatenate([of(pattern) for pattern in self._patterns])
-        labels = np.repeat(np.arange(self._setting.classes, dtype=np.int64), each)
+        labels = np.repeat(np.arange(self._venue.classes, dtype=np.int64), each)
         return Kept(pixels=pixels, low=self._ends.low, high=self._ends.high), labels
 
     def _taught(self, state: State) -> State:
@@ -166,7 +166,7 @@ class Fingerprints(Scheme):
             kept.images,
             labels,
             Lessons(batch=system.batch, rate=system.rate, epochs=system.epochs, enough=system.enough),
-            head=lambda each: by_prototypes(each, self._support, self._setting.episodes.temperature),
+            head=lambda each: by_prototypes(each, self._support, self._venue.episodes.temperature),
             rng=self._steps,
             guided=self._guided,
         )

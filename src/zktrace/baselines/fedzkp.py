@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from zktrace.baselines.protocol import MarkReading, Proved, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import MarkReading, Proved, Scheme, System, Venue, parameter
 from zktrace.baselines.scale_words import ScaleWord, allowed_errors, gaussian
 from zktrace.credentials import (
     CredentialBinding,
@@ -58,9 +58,9 @@ class FedZKP(System):
     )
     level: str = parameter(f"1/{1 << 64}", "ours", "near-collision probability of the hash that is accepted")
 
-    def set_up(self, setting: Setting) -> "GroupWord":
+    def set_up(self, venue: Venue) -> "GroupWord":
         """Keys of all stations, and the word they give together."""
-        return GroupWord(self, setting)
+        return GroupWord(self, venue)
 
     @classmethod
     def smallest(cls) -> "FedZKP":
@@ -71,21 +71,19 @@ class FedZKP(System):
 class GroupWord(Scheme):
     """The word, and the keys behind it."""
 
-    def __init__(self, system: FedZKP, setting: Setting) -> None:
-        self._system, self._setting = system, setting
-        bits = min(system.bits, setting.scales // 4)
-        public = [self.key(station).public for station in range(setting.stations)]
+    def __init__(self, system: FedZKP, venue: Venue) -> None:
+        self._system, self._venue = system, venue
+        bits = min(system.bits, venue.scales // 4)
+        public = [self.key(station).public for station in range(venue.stations)]
         self.word = ScaleWord(
-            directions=gaussian(
-                np.random.default_rng(_DIRECTIONS), bits, setting.layers, apart=system.centred
-            ),
+            directions=gaussian(np.random.default_rng(_DIRECTIONS), bits, venue.layers, apart=system.centred),
             bits=group_word(public, bits),
         )
         self._forgiven = allowed_errors(bits, Fraction(system.level))
 
     def key(self, station: int) -> SecretKey:
         """A station's own."""
-        return experimental_key(self._setting.seed, station)
+        return experimental_key(self._venue.seed, station)
 
     def penalty(self, station: int, number: int) -> Penalty:
         """The same for everybody."""

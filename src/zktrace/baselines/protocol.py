@@ -1,7 +1,7 @@
 """The one face of a published system: what each party does with a model, and what a verifier reads of it.
 
     System   the published method with its parameters: a value
-    Setting    what it is set up for: stations, a network, the server's own samples, a seed for keys
+    Venue    what it is set up for: stations, a network, the server's own samples, a seed for keys
     Scheme   a system that was set up: its keys are drawn
 
 In the order in which a federation calls them: `begun` once, then in every round `outgoing` for each station,
@@ -47,7 +47,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Setting:
+class Venue:
     """What a system is set up for."""
 
     stations: int
@@ -163,7 +163,7 @@ class System(ABC):
     names_recipients: ClassVar[bool]  # whether it names whose copy a suspect is
 
     @abstractmethod
-    def set_up(self, setting: Setting) -> Scheme:
+    def set_up(self, venue: Venue) -> Scheme:
         """Draw the keys."""
 
     @classmethod

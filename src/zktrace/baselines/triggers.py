@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim import SGD, Optimizer
 
-from zktrace.baselines.protocol import Answers, Setting
+from zktrace.baselines.protocol import Answers, Venue
 from zktrace.certificates.presence import acceptance
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Arrays, Images, Labels
@@ -96,9 +96,9 @@ class SupportSet:
         return self.kept.size + len(self.labels)
 
 
-def support_of(setting: Setting, per_class: int) -> SupportSet:
+def support_of(venue: Venue, per_class: int) -> SupportSet:
     """So many of the server's samples of each class, or all it has."""
-    images, labels = setting.samples()
+    images, labels = venue.samples()
     rng = np.random.default_rng(_SUPPORT)
     chosen = np.concatenate(
         [rng.permutation(np.flatnonzero(labels == each))[:per_class] for each in np.unique(labels)]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from zktrace.baselines.patterns import noise, patterns
-from zktrace.baselines.protocol import SUPPORT, Answers, MarkReading, Scheme, Setting, System, parameter
+from zktrace.baselines.protocol import SUPPORT, Answers, MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.triggers import (
     Ends,
     Kept,
@@ -55,9 +55,9 @@ class Waffle(System):
     shown: int = parameter(20, "ours", "samples of a class in the support set")
     level: str = parameter(f"1/{1 << 64}", "published", "chance that guessing passes")
 
-    def set_up(self, setting: Setting) -> "TriggerSet":
+    def set_up(self, venue: Venue) -> "TriggerSet":
         """Draw the triggers."""
-        return TriggerSet(self, setting)
+        return TriggerSet(self, venue)
 
     @classmethod
     def smallest(cls) -> "Waffle":
@@ -68,19 +68,17 @@ class Waffle(System):
 class TriggerSet(Scheme):
     """The triggers, and how they are kept in the model."""
 
-    def __init__(self, system: Waffle, setting: Setting) -> None:
-        self._system, self._setting = system, setting
-        self._support = support_of(setting, system.shown)
-        rng = setting.rng(_KEYS)
-        each = max(1, round(system.triggers / setting.classes))
-        drawn = [
-            one.on(noise(rng, each, setting.shape)) for one in patterns(rng, setting.classes, setting.shape)
-        ]
-        ends = Ends.of(setting.samples()[0])
+    def __init__(self, system: Waffle, venue: Venue) -> None:
+        self._system, self._venue = system, venue
+        self._support = support_of(venue, system.shown)
+        rng = venue.rng(_KEYS)
+        each = max(1, round(system.triggers / venue.classes))
+        drawn = [one.on(noise(rng, each, venue.shape)) for one in patterns(rng, venue.classes, venue.shape)]
+        ends = Ends.of(venue.samples()[0])
         self._kept = Kept(pixels=np.concatenate(drawn), low=ends.low, high=ends.high)
-        self.labels: Labels = np.repeat(np.arange(setting.classes, dtype=np.int64), each)
-        self.needed = hits_needed(len(self.labels), setting.classes, Fraction(system.level))
-        self._steps = setting.rng(_LESSONS)
+        self.labels: Labels = np.repeat(np.arange(venue.classes, dtype=np.int64), each)
+        self.needed = hits_needed(len(self.labels), venue.classes, Fraction(system.level))
+        self._steps = venue.rng(_LESSONS)
 
     def begun(self, shared: State) -> State:
         """Triggers are learnt before the first round."""
@@ -106,7 +104,7 @@ class TriggerSet(Scheme):
             self._kept.images,
             self.labels,
             lessons,
-            head=lambda each: by_prototypes(each, self._support, self._setting.episodes.temperature),
+            head=lambda each: by_prototypes(each, self._support, self._venue.episodes.temperature),
             rng=self._steps,
         )
         return state_of(model)
