@@ -12,7 +12,8 @@ from baselines import small, toy
 from federation import small as federation
 from zktrace.baselines.deepmarks import DeepMarks
 from zktrace.baselines.federated import handout, spec_with, venue_of
-from zktrace.baselines.protocol import SOURCES, SUPPORT, MarkReading, System
+from zktrace.baselines.listing import LISTED, SOURCES, SUPPORT
+from zktrace.baselines.protocol import MarkReading, System
 from zktrace.baselines.table import SYSTEMS, system_named
 from zktrace.baselines.triggers import answers_of
 from zktrace.errors import InputError
@@ -122,6 +123,12 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunSpec, Path]:
     with worker_engine(spec, workers=0) as engine:
         run(spec, folder, engine)
     return spec, folder
+
+
+def test_tables_know_of_each_system_what_it_says_itself() -> None:
+    assert list(LISTED) == list(SYSTEMS)
+    for name, kind in SYSTEMS.items():
+        assert (LISTED[name].place, LISTED[name].names_recipients) == (kind.place, kind.names_recipients)
 
 
 def test_an_unknown_system_is_refused_by_name() -> None:

@@ -19,8 +19,9 @@ from zktrace.baselines.fedipr import FedIPR
 from zktrace.baselines.fedtracker import FedTracker, Fingerprints
 from zktrace.baselines.fedzkp import FedZKP
 from zktrace.baselines.fingerprints import nearest, spread_words
+from zktrace.baselines.listing import SUPPORT
 from zktrace.baselines.patterns import noise, patterns
-from zktrace.baselines.protocol import SUPPORT, Scheme
+from zktrace.baselines.protocol import Scheme
 from zktrace.baselines.scale_words import ScaleWord, allowed_errors, bits_for, gaussian
 from zktrace.baselines.triggers import Ends, Kept, answers_of, hits_needed, support_of
 from zktrace.baselines.waffle import TriggerSet, Waffle

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from zktrace.baselines.fingerprints import spread_words
+from zktrace.baselines.listing import SUPPORT
 from zktrace.baselines.patterns import Pattern, noise, patterns
-from zktrace.baselines.protocol import SUPPORT, Answers, MarkReading, Scheme, System, Venue, parameter
+from zktrace.baselines.protocol import Answers, MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.scale_words import ScaleWord, gaussian
 from zktrace.baselines.triggers import Ends, Kept, Lessons, by_prototypes, learn, support_of
 from zktrace.learning.arrays import Labels, State

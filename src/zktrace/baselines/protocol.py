@@ -10,24 +10,19 @@ over. What a scheme does not override changes nothing.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from zktrace.baselines.listing import Source
 from zktrace.baselines.scale_words import ScaleWord
 from zktrace.errors import InputError
 from zktrace.learning.arrays import Images, Labels, State
 from zktrace.learning.configs import EpisodicConfig
 from zktrace.learning.training import Penalty
 
-Source: TypeAlias = Literal["published", "code", "ours"]
-SOURCES: Final[Mapping[Source, str]] = {
-    "published": "in the paper, or said by its authors",
-    "code": "in the code that its authors released",
-    "ours": "our choice",
-}
 Answers: TypeAlias = Callable[[Images, Labels, Images], Labels]  # support, its classes, images -> classes
 
 
@@ -146,9 +141,6 @@ class Scheme(ABC):
     @abstractmethod
     def payload(self) -> dict[str, int]:
         """Bytes that a verifier is handed for one verification, by part; the support set is called so."""
-
-
-SUPPORT: Final = "support set"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from zktrace.baselines.listing import SUPPORT
 from zktrace.baselines.patterns import noise, patterns
-from zktrace.baselines.protocol import SUPPORT, Answers, MarkReading, Scheme, System, Venue, parameter
+from zktrace.baselines.protocol import Answers, MarkReading, Scheme, System, Venue, parameter
 from zktrace.baselines.triggers import (
     Ends,
     Kept,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any, Final
 
-from zktrace.baselines.protocol import SOURCES, SUPPORT
-from zktrace.baselines.table import SYSTEMS
+from zktrace.baselines.listing import LISTED, SOURCES, SUPPORT
 from zktrace.studies.cells import DATASETS
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
@@ -56,13 +55,13 @@ def grouped(rows: Iterable[Row]) -> dict[tuple[str, str], _Parts]:
     for row in rows:
         if row.trial["study"] == STUDY:
             found[row.trial["dataset"], row.trial["system"]][row.trial["part"]].append(row)
-    keys = [(data, name) for data in DATASETS for name in SYSTEMS]
+    keys = [(data, name) for data in DATASETS for name in LISTED]
     return {key: found[key] for key in keys if key in found}
 
 
 def retained(system: str, outcome: Mapping[str, Any], member: int) -> bool:
     """Whether a suspect still says what the system is for: whose copy it is, or that it is theirs."""
-    if SYSTEMS[system].names_recipients:
+    if LISTED[system].names_recipients:
         return bool(outcome["named"] == [member])
     return bool(outcome["present"])
 
@@ -119,7 +118,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _copies(name: str, some: Sequence[Mapping[str, Any]]) -> str:
-    if not SYSTEMS[name].names_recipients:
+    if not LISTED[name].names_recipients:
         return "none: all are alike"
     every = [(found, k) for each in some for k, found in enumerate(each["copies"])]
     return f"{sum(found['named'] == [k] for found, k in every)}/{len(every)}"
@@ -153,7 +152,7 @@ def _distilled(parts: _Parts) -> list[tuple[Mapping[str, Any], int]]:
 
 def _coalitions(name: str, rows: Sequence[Row]) -> str:
     every = [each for row in rows for each in row.outcome["coalitions"]]
-    if not every or not SYSTEMS[name].names_recipients:
+    if not every or not LISTED[name].names_recipients:
         return "-"
     count = sum(each["count"] for each in every)
     return f"{sum(each['traced'] for each in every)}, {sum(each['framed'] for each in every)} of {count}"
@@ -195,7 +194,7 @@ def _size(payload: Mapping[str, int]) -> str:
 def kd_table(rows: Iterable[Row]) -> str:
     """By system: students that keep the native mark, and how good they are."""
     found, lines = grouped(row for row in rows if row.trial.get("part") == "distillation"), []
-    for name in SYSTEMS:
+    for name in LISTED:
         cells = []
         for data in ("gnss", "cifar10"):
             some = found.get((data, name), {}).get("distillation", [])
@@ -205,7 +204,7 @@ def kd_table(rows: Iterable[Row]) -> str:
             cells.append(f"{_told(name, kept)}{accuracy} ({paper})")
         if any(key[1] == name for key in found):
             epochs = sorted({row.trial["epochs"] for row in rows_of(found, name)})
-            lines.append((name, SYSTEMS[name].place, ", ".join(map(str, epochs)), *cells))
+            lines.append((name, LISTED[name].place, ", ".join(map(str, epochs)), *cells))
     head = ("system", "carrier", "epochs", "GNSS, accuracy (paper)", "CIFAR-10, accuracy (paper)")
     return markdown(head, lines)
 
@@ -219,7 +218,7 @@ def baselines_coalitions_table(rows: Iterable[Row]) -> str:
     """By system that names recipients, by strategy and size: coalitions traced, and those that frame."""
     lines = []
     for (data, name), parts in grouped(rows).items():
-        if not SYSTEMS[name].names_recipients:
+        if not LISTED[name].names_recipients:
             continue
         every = [each for row in parts["coalitions"] for each in row.outcome["coalitions"]]
         for strategy in dict.fromkeys(each["strategy"] for each in every):
@@ -257,6 +256,8 @@ def framing(rows: Iterable[Row], *, within: bool = False) -> tuple[int, int] | N
 
 def baseline_parameters_table(_: Iterable[Row]) -> str:
     """Every parameter of every system, and where its value comes from."""
+    from zktrace.baselines.table import SYSTEMS  # noqa: PLC0415  (needs torch)
+
     lines = [
         (name, f"`{each.name}`", str(each.value), SOURCES[each.source], each.why)
         for name, kind in SYSTEMS.items()
