@@ -23,6 +23,7 @@ from zktrace.cli.options import (
 )
 from zktrace.cli.output import emit
 from zktrace.cli.study_attacks import attacks
+from zktrace.cli.study_baselines import baselines
 from zktrace.cli.study_guard import guard
 from zktrace.cli.study_insiders import insiders, steering
 from zktrace.cli.study_models import coalitions, models, strengths
@@ -192,6 +193,7 @@ app.command("attacks")(attacks)
 app.command("insiders")(insiders)
 app.command("steering")(steering)
 app.command("stressors")(stressors)
+app.command("baselines")(baselines)
 app.command("paper")(paper)
 app.command("figure")(figure)
 

@@ -61,7 +61,7 @@ class Client:
             )
         load_state(self._model, state)
         rng = self._spec.rng(_TRAINING, self._station, number)
-        penalty = self._mark(number) if self._spec.marked else None
+        penalty = self._penalty(number)
         report = train_episodes(self._model, self._images, self._labels, config, rng, penalty=penalty)
         return Update(
             station=self._station,
@@ -70,6 +70,15 @@ class Client:
             samples=len(self._labels),
             report=report,
         )
+
+    def _penalty(self, number: int) -> Penalty | None:
+        """Of the codeword, and what the run adds."""
+        mark = self._mark(number) if self._spec.marked else None
+        added = self._spec.added
+        more = None if added is None else added.penalty(self._spec, self._station, number)
+        if mark is None or more is None:
+            return mark or more
+        return lambda model: mark(model) + more(model)
 
     def _mark(self, number: int) -> Penalty:
         """Push the scales towards this station's codeword; then lambda times its hinge, for the episodes."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,7 +13,21 @@ from zktrace.learning.data.recordings import listing_digest
 from zktrace.learning.data.source import DataSource, source_of
 from zktrace.learning.presets import Preset
 from zktrace.learning.resnet import ResNet, resnet18, resnet34
+from zktrace.learning.training import Penalty
 from zktrace.readouts.identity import IdentityCodebook, Words
+
+
+class Addition(Protocol):
+    """What stations add to their loss beside the codewords: it goes with the spec to every process.
+
+    A value that can be hashed and handed to another process; what it needs it makes from the spec.
+    """
+
+    def facts(self) -> dict[str, Any]:
+        """What makes two of them the same."""
+
+    def penalty(self, spec: "RunSpec", station: int, number: int) -> Penalty | None:
+        """Of a station in a round (from 0); None where it adds nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +39,7 @@ class RunSpec:
     words: tuple[bytes, ...]  # packed codewords in the order of the roster; none: no marks
     names: tuple[str, ...] = ()  # of the stations, in the same order; none: they are numbered
     rows: tuple[int, ...] = ()  # in the registry: their blocks of the codebook; none: 0, 1, 2 ...
+    added: Addition | None = None  # to the stations' loss
     cifar10: Path | None = None
     cache: Path | None = None
 
@@ -82,6 +97,7 @@ class RunSpec:
             "words": hashlib.sha256(b"".join(self.words)).hexdigest(),
             **({"stations": list(self.names)} if self.names else {}),
             **({"rows": list(self.rows)} if self.rows else {}),
+            **({"added": self.added.facts()} if self.added is not None else {}),
         }
 
     def digest(self) -> str:

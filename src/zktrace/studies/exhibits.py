@@ -5,10 +5,11 @@ makes them; one that needs none is computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from zktrace.errors import InputError
+from zktrace.studies.baselines_tables import baselines_words, kd_words
 from zktrace.studies.channel_price import channel_price_figure, channel_price_words
 from zktrace.studies.computed_tables import (
     finite_guarantees_words,
@@ -69,6 +70,8 @@ class Exhibit:
     @property
     def command(self) -> str:
         """What makes its rows."""
+        if not self.experiments:
+            return f"zktrace study {self.studies[0]} --work DIR --out FILE"
         chosen = " ".join(f"--only {each}" for each in self.experiments)
         return f"zktrace study paper {chosen} --work DIR --out FILE"
 
@@ -112,6 +115,8 @@ WORDS: Final[Mapping[str, Words]] = {  # of tables, by their names
     "steering": steering_words,
     "copy-cost": copy_cost_words,
     "utility": utility_words,
+    "baselines": baselines_words,
+    "kd": kd_words,
 }
 _FIGURES: Final[Mapping[str, tuple[Draw, Words]]] = {
     "survival": (survival_figure, survival_figure_words),
@@ -151,6 +156,11 @@ def _figure(
     )
 
 
+def _alone(name: str, title: str, label: str) -> Exhibit:
+    """Of the study of published systems, which is no experiment of the plan."""
+    return replace(_table(name, title, label, ("baselines",)), experiments=())
+
+
 _TRAINED: Final = ("federation", "stressors")
 _COPIES: Final = ("attacks", "disguise", "tracing")
 _MODELS: Final = ("attacks", "distillation")
@@ -161,7 +171,13 @@ _SHOWN: Final = (
     _figure("survival", "Attribution against load", "fig:survival", _TRAINED),
     _table("isolation", "Single leakers", "tab:isolation", ("tracing",), by=_LEAKED),
     _table("collusion", "Coalitions, by thresholds alone", "tab:collusion", ("tracing",), by=_LEAKED),
-    _figure("tracing", "Coalitions and the margin of scores", "fig:tracing", ("tracing",)),
+    _figure(
+        "tracing",
+        "Coalitions and the margin of scores",
+        "fig:tracing",
+        ("tracing", "baselines"),
+        by=("tracing",),
+    ),
     _table("certified-audit", "Coalitions, by certificates", "tab:certified-audit", ("tracing",)),
     _table(
         "twocarrier",
@@ -171,6 +187,7 @@ _SHOWN: Final = (
         by=("tracing", "distillation", "disguise"),
     ),
     _table("featurespace", "Geometry of features", "tab:featurespace", ("federation",)),
+    _alone("baselines", "Published systems on the same pipeline", "tab:baselines"),
     _table("attacks", "Attacks on identity marks", "tab:attacks", ("attacks",), by=_MODELS),
     _figure(
         "tradeoff", "Accuracy against what is left of the mark", "fig:tradeoff", ("attacks",), by=_MODELS
@@ -180,6 +197,7 @@ _SHOWN: Final = (
     _table("soundness-split", "Quantities of security", "tab:soundness-split"),
     _table("noniid", "Skewed data and partial participation", "tab:noniid", _TRAINED),
     _table("kdclass", "Distillers by what they copy", "tab:kdclass", ("disguise",)),
+    _alone("kd", "Students of published systems", "tab:kd"),
     _table("stressors", "Median, and shifted receivers", "sub:stressors", _TRAINED, by=("stressors",)),
     _table("insiders", "Recipients who erase their own rows", "sub:stressors", ("insiders",)),
     _table("copy-cost", "What a copy costs, class by class", "sub:stressors", ("tracing",)),

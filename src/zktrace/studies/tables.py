@@ -8,6 +8,12 @@ from typing import Any
 
 from zktrace.errors import InputError, Refused
 from zktrace.studies.attack_tables import attacks_carriers_table, attacks_table
+from zktrace.studies.baselines_tables import (
+    baseline_parameters_table,
+    baselines_coalitions_table,
+    baselines_table,
+    kd_table,
+)
 from zktrace.studies.carrier_tables import copy_cost_table, kdclass_table, twocarrier_table
 from zktrace.studies.cells import DATASETS, column_names, framed, named, taught
 from zktrace.studies.computed_tables import (
@@ -262,6 +268,8 @@ _STUDY_OF = {
     "collusion": "tracing",
     "certified-audit": "tracing",
     "twocarrier": "tracing",
+    "baselines-coalitions": "baselines",
+    "kd": "baselines",
     "copy-cost": "tracing",
     "kdclass": "disguise",
 }
@@ -296,8 +304,12 @@ TABLES = {
     "twocarrier": twocarrier_table,
     "kdclass": kdclass_table,
     "copy-cost": copy_cost_table,
+    "baselines": baselines_table,
+    "baselines-coalitions": baselines_coalitions_table,
+    "kd": kd_table,
+    "baseline-parameters": baseline_parameters_table,
     "finite-guarantees": finite_guarantees_table,
     "soundness-split": soundness_split_table,
     "secrecy": secrecy_table,
 }
-COMPUTED = frozenset({"finite-guarantees", "soundness-split", "secrecy"})  # of no rows
+COMPUTED = frozenset({"finite-guarantees", "soundness-split", "secrecy", "baseline-parameters"})  # of no rows

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from zktrace.certificates.lengths import candidate_threshold
+from zktrace.studies.baselines_tables import PAPER_FRAMING, framing
 from zktrace.studies.cells import DATASETS
 from zktrace.studies.figures import HUES, MARKERS, Curve, FigureData, Hue, Marker, Panel, Point, Reference
 from zktrace.studies.rows import Row
@@ -70,7 +71,8 @@ def tracing_figure(rows: Sequence[Row]) -> FigureData | None:
         return None
     sets = list(dict.fromkeys(key[1:] for key in found))
     looks = {key: _TRACED[number % len(_TRACED)] for number, key in enumerate(sets)}
-    panels = [_traced(data, found, looks) for data in DATASETS if any(key[0] == data for key in found)]
+    band = _band(rows)
+    panels = [_traced(data, found, looks, band) for data in DATASETS if any(key[0] == data for key in found)]
     return FigureData(
         name="tracing",
         title="Coalitions traced, innocents framed, and the margin of scores",
@@ -85,6 +87,7 @@ def _traced(
     data: str,
     found: Leaks,
     looks: Mapping[tuple[str, str], tuple[Hue, Marker]],
+    band: tuple[Reference, ...],
 ) -> Panel:
     curves, everybody = [], []
     for (where, *which), some in found.items():
@@ -109,9 +112,20 @@ def _traced(
         x="members of a coalition",
         y="share of coalitions",
         curves=tuple(curves),
+        references=band,
         places=tuple(map(str, SIZES)),
         y_range=(-0.04, 1.08),
     )
+
+
+def _band(rows: Sequence[Row]) -> tuple[Reference, ...]:
+    """How often DeepMarks frames somebody by averaged copies: ours where there are rows, and the paper's."""
+    counts = framing(rows)
+    if counts is None:
+        return ()
+    ours = Reference(label="DeepMarks frames somebody", value=counts[0] / counts[1])
+    paper = (Reference(label=f"DeepMarks {words}", value=value) for words, value in PAPER_FRAMING.items())
+    return ours, *paper
 
 
 def _share(some: Sequence[Leaked], holds: Callable[[Leaked], bool]) -> Iterable[Point]:

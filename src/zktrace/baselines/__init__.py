@@ -1,0 +1,1 @@
+"""Published watermarks for federations, one a file, behind one face: what ZK-Trace is compared with."""
