@@ -1,7 +1,6 @@
 """`zktrace judge`: whether the evidence for an accusation holds."""
 
 import hashlib
-import platform
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -151,7 +150,7 @@ def _write_page(
 ) -> None:
     """The judgement as a dated page."""
     from zktrace.primitives.files import write_atomic
-    from zktrace.report.judgement import Hearing, judgement_html
+    from zktrace.report.judgement import Hearing, judgement_html, versions
 
     own, earlier = heads
     hearing = Hearing(
@@ -164,7 +163,7 @@ def _write_page(
         outcome=outcome,
         steps=minutes.steps(),
         reached=minutes.at,
-        versions=_versions(torch=torch),
+        versions=versions(torch=torch),
     )
     write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
 
@@ -174,25 +173,6 @@ def _extension(path: Path) -> "Extension":
 
     what = "a consistency proof (zktrace log prove --since)"
     return read_as(path, what, Extension.from_bytes, limit=PROOF_FILE_LIMIT)
-
-
-def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:
-    """What a second judge needs to repeat this one to the last digit."""
-    from importlib import metadata
-
-    names = (
-        "zktrace",
-        "numpy",
-        "python-flint",
-        "safetensors",
-        "cryptography",
-        *(("torch",) if torch else ()),
-    )
-    return (
-        ("Python", platform.python_version()),
-        *((name, metadata.version(name)) for name in names),
-        ("machine", f"{platform.system()} {platform.machine()}"),
-    )
 
 
 def _minutes(found: "Judgement") -> str:
