@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zktrace.cli.options import Force, Json, WorkspaceFolder, workspace_at
-from zktrace.cli.output import check_free, emit, say
+from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def serve(
         ),
     ] = False,
     workspace: WorkspaceFolder = None,
+    as_json: Json = False,
 ) -> None:
     """Serve the workspace: an HTTP API and a console for browsers (docs/service.md).
 
@@ -69,7 +70,8 @@ def serve(
         allow_weak_params=allow_weak_params,
     )
     home = workspace_at(workspace)
-    say(f"serving {home.root} at {settings.url}")
+    facts = {"ok": True, "workspace": str(home.root), "url": settings.url}
+    emit(facts, as_json=as_json, text=f"serving {home.root} at {settings.url}")
     sys.stdout.flush()
     listen(home, listening, settings, workers=workers)
 

@@ -124,6 +124,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _http(request: Request, error: Exception) -> Response:
+    if isinstance(error.__cause__, Error):  # of ours, on the way through the body
+        return _answer(request, error.__cause__)
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = "there is nothing at this address" if status == 404 else str(getattr(error, "detail", ""))
     return _answer(request, Denied(said, status=status))

@@ -6,14 +6,15 @@ import json
 import os
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 from urllib.parse import quote, urlsplit
 
 from zktrace.credentials import MessageBinding, prove
-from zktrace.errors import InputError, Refused, ServiceFailed
+from zktrace.errors import Error, InputError, Refused, ServiceFailed
 from zktrace.front.credential import Credential
 from zktrace.models import model_digest, open_model
 from zktrace.primitives.text import one_line
@@ -65,8 +66,8 @@ class Service:
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """One question and its answer; ServiceFailed with what the service says, if it refuses."""
         data = b"" if body is None else json.dumps(body).encode()
-        answer = self._ask(method, path, data, {"content-type": "application/json"})
-        text = answer.read(ANSWER_LIMIT + 1)
+        with self._asked(method, path, data, {"content-type": "application/json"}) as answer:
+            text = answer.read(ANSWER_LIMIT + 1)
         if len(text) > ANSWER_LIMIT:
             raise ServiceFailed(f"{self.url}: an answer of more than {ANSWER_LIMIT} bytes")
         try:
@@ -104,13 +105,22 @@ class Service:
             raise ServiceFailed(f"{self.url}: says no size of the copy")
         part = path.with_name(f"{path.name}.part")
         self._download(f"{where}/file", part, digest, size, progress)
-        found = model_digest(open_model(part))
-        if found.hex() != digest:
-            part.unlink()
-            raise ServiceFailed(f"{self.url}: sent a model of digest {found.hex()}, announced was {digest}")
+        found = self._checked(part, digest)
         if os.path.lexists(path) and not replace:
             raise Refused(f"{path}: exists already (--force replaces it)")
         os.replace(part, path)
+        return found
+
+    def _checked(self, part: Path, digest: str) -> bytes:
+        """The digest of what came, if it is the one that was announced; anything else is not kept."""
+        try:
+            found = model_digest(open_model(part))
+        except Error as error:
+            part.unlink(missing_ok=True)
+            raise ServiceFailed(f"{self.url}: what came is no model, and is not kept ({error})") from error
+        if found.hex() != digest:
+            part.unlink(missing_ok=True)
+            raise ServiceFailed(f"{self.url}: sent a model of digest {found.hex()}, announced was {digest}")
         return found
 
     def _download(self, where: str, part: Path, digest: str, size: int, progress: Progress) -> None:
@@ -137,7 +147,17 @@ class Service:
         self, where: str, handle: BinaryIO, digest: str, have: int, size: int, progress: Progress
     ) -> None:
         headers = {"range": f"bytes={have}-", "if-range": f'"{digest}"'}
-        answer = self._ask("GET", where, b"", headers)
+        with self._asked("GET", where, b"", headers) as answer:
+            self._keep(answer, handle, have, size, progress)
+
+    def _keep(
+        self,
+        answer: http.client.HTTPResponse,
+        handle: BinaryIO,
+        have: int,
+        size: int,
+        progress: Progress,
+    ) -> None:
         if answer.status == 200 and have:
             handle.truncate(0)  # it is another copy now: begin again
             have = 0
@@ -151,9 +171,11 @@ class Service:
             have += len(piece)
             progress("fetching", have / size)
 
-    def _ask(
+    @contextmanager
+    def _asked(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> http.client.HTTPResponse:
+    ) -> Iterator[http.client.HTTPResponse]:
+        """An answer, as long as the block reads it."""
         parts = urlsplit(self.url)
         host, port = parts.hostname or "", parts.port
         connection: http.client.HTTPConnection
@@ -166,10 +188,15 @@ class Service:
         sent = dict(headers) | ({"authorization": f"Bearer {self.token}"} if self.token else {})
         try:
             connection.request(method, path, body=body or None, headers=sent)
-            return connection.getresponse()
-        except ssl.SSLError as error:
-            raise ServiceFailed(f"{self.url}: its certificate is not trusted ({error.reason})") from error
+            answer = connection.getresponse()
+            yield answer
+            answer.close()
+        except ssl.SSLCertVerificationError as error:
+            said = f"{self.url}: its certificate is not trusted ({error.verify_message})"
+            raise ServiceFailed(said) from error
         except (OSError, http.client.HTTPException) as error:
             if path.endswith("/file"):
                 raise
             raise ServiceFailed(f"{self.url}: cannot be reached ({error})") from error
+        finally:
+            connection.close()
