@@ -191,6 +191,7 @@ def test_no_station_learns_of_another(shared: House) -> None:
     ready = client.get("/api/v1/copies/r1").json()
     assert ready["digest"] == digests["alpha"]
     assert digests["bravo"] not in client.get("/").text
+    assert str(shared.home.root) not in shared.account("operator").get("/api/v1/jobs").text
 
 
 def test_a_wrong_password_and_an_unknown_name_are_told_alike(shared: House) -> None:

@@ -93,17 +93,7 @@ def _listed(home: "Home") -> "list[tuple[CaseLine, Path | None]]":
 
 
 def _facts(line: "CaseLine", evidence: Path | None) -> dict[str, object]:
-    case, verdict = line.investigation, line.verdict
-    return {
-        "investigation": line.place,
-        "at": line.at,
-        "suspect": case.suspect.hex(),
-        "release": case.release,
-        "budget": str(case.budget),
-        "verdict": None if verdict is None else verdict.verdict,
-        "named": [] if verdict is None else list(verdict.named),
-        "evidence": None if evidence is None else str(evidence),
-    }
+    return line.as_json() | {"evidence": None if evidence is None else str(evidence)}
 
 
 def _table(found: list[dict[str, object]]) -> str:

@@ -179,7 +179,7 @@ def copy_file(release: str, desk: AtDesk, visitor: Station) -> FileResponse:
 
 
 def shown(job: JobRow) -> Facts:
-    """A job, without the places of files."""
+    """A job, for operators."""
     return job.as_json()
 
 

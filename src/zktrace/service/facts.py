@@ -146,7 +146,7 @@ def broadcast_list(ledger: Ledger, name: str) -> list[Facts]:
 
 def case_list(ledger: Ledger) -> list[Facts]:
     """All investigations, the youngest first."""
-    return [_case(each) for each in reversed(case_lines(ledger))]
+    return [each.as_json() for each in reversed(case_lines(ledger))]
 
 
 def case_line(ledger: Ledger, place: int) -> CaseLine:
@@ -161,25 +161,12 @@ def case_facts_of(home: Workspace, ledger: Ledger, place: int) -> Facts:
     """An investigation, its plan, and whether its evidence is there."""
     line = case_line(ledger, place)
     return {
-        **_case(line),
+        **line.as_json(),
         "recipients": line.investigation.recipients,
         "rule": line.investigation.rule,
         "looks": [each.as_json() for each in line.investigation.looks],
         "findings": None if line.verdict is None else line.verdict.findings.hex(),
         "evidence": kept_evidence(home, line) is not None,
-    }
-
-
-def _case(line: CaseLine) -> Facts:
-    case, verdict = line.investigation, line.verdict
-    return {
-        "investigation": line.place,
-        "at": line.at,
-        "suspect": case.suspect.hex(),
-        "release": case.release,
-        "budget": str(case.budget),
-        "verdict": None if verdict is None else verdict.verdict,
-        "named": [] if verdict is None else list(verdict.named),
     }
 
 

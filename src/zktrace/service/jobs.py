@@ -56,7 +56,7 @@ class JobRow:
         return self.state in _ENDED
 
     def as_json(self) -> dict[str, object]:
-        """For a machine; what it was asked for stands in the result."""
+        """For a machine, without the places of files."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -67,7 +67,7 @@ class JobRow:
             "note": self.note,
             "error": self.error,
             "stopping": self.stopping,
-            "result": self.result,
+            "result": {key: value for key, value in self.result.items() if key != "file"},
         }
 
 
