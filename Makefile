@@ -49,10 +49,10 @@ $(VENV)/.torch: constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.learn: pyproject.toml constraints.txt $(VENV)/.torch
 	@echo "downloading what zktrace needs beside it (about 100 MB, once)"
-	@$(PIP) -e '.[learn,operator]'
+	@$(PIP) -e '.[learn,service]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.torch
 	@echo "downloading what zktrace and its tests need beside it (about 200 MB, once)"
-	@$(PIP) -e '.[learn,federation,operator,report,dev]'
+	@$(PIP) -e '.[learn,federation,service,report,dev]'
 	@touch $@ $(VENV)/.learn

@@ -17,6 +17,8 @@
     ├── Unsupported               what this build of a library cannot do (exit code 2)
     ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
     ├── FederationFailed          a deployment did not come up, or ended without a result (exit code 2)
+    ├── Denied                    a request to the service that who asks may not make (exit code 2)
+    ├── ServiceFailed             a service that was not reached, or refused (exit code 2)
     ├── TrialsFailed              trials of a study came to no outcome; the others were done (exit code 2)
     ├── Interrupted               ended by Ctrl-C; the message says what is kept (exit code 130)
     └── Rejected                  well formed, examined, and found wanting (exit code 1)
@@ -40,6 +42,10 @@ EXTRAS: Final = {  # packages outside of the light core, by the name they are im
     "sqlalchemy": ("SQLAlchemy", "operator"),
     "psycopg": ("psycopg", "postgresql"),
     "matplotlib": ("Matplotlib", "report"),
+    "fastapi": ("FastAPI", "service"),
+    "uvicorn": ("uvicorn", "service"),
+    "jinja2": ("Jinja2", "service"),
+    "python_multipart": ("python-multipart", "service"),
 }
 
 
@@ -125,6 +131,18 @@ class WorkerDied(Error):
 
 class FederationFailed(Error):
     """Processes of a federation that did not start, did not answer, or ended without a result."""
+
+
+class Denied(Error):
+    """A request to the service that who asks may not make, or not now; `status` is HTTP's number for it."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServiceFailed(Error):
+    """A service that could not be reached, refused, or answered otherwise than it should."""
 
 
 class TrialsFailed(Error):

@@ -10,6 +10,7 @@ from registry.conftest import Opener
 from registry.postgres import Server
 from zktrace.errors import Error, InvalidLog, MissingExtra, Refused
 from zktrace.registry.stores.contract import Transaction
+from zktrace.registry.stores.database import Database
 from zktrace.registry.stores.sql import SqlStore
 
 
@@ -182,8 +183,7 @@ def test_a_database_of_stricter_isolation_serialises_as_well(server: Server, lev
 
 
 def test_sqlite_is_tuned_for_durability(tmp_path: Path) -> None:
-    store = SqlStore.of_file(tmp_path / "a.db")
-    with store._engine.connect() as connection:
+    with Database.of_file(tmp_path / "a.db").connected() as connection:
         found = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")

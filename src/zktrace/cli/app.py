@@ -34,6 +34,16 @@ COMMANDS: Final = {
     "credential": Command(
         "credential:app", STATION, "Create credentials; prove and verify that a station holds one."
     ),
+    "login": Command(
+        "serve:login",
+        STATION,
+        "Sign in at a service with a station's credential, and print a link for the browser that works once.",
+    ),
+    "fetch": Command(
+        "serve:fetch",
+        STATION,
+        "Fetch a station's own copy from a service, and check its digest. An interrupted download goes on.",
+    ),
     "init": Command(
         "registry:init",
         OPERATOR,
@@ -102,6 +112,12 @@ COMMANDS: Final = {
         OPERATOR,
         "Show stations, releases, copies, cases, the budget left, and the head of the log.",
     ),
+    "serve": Command(
+        "serve:serve",
+        OPERATOR,
+        "Serve the workspace: an HTTP API and a console for browsers (docs/service.md).",
+    ),
+    "operator": Command("serve:app", OPERATOR, "Accounts of the console: operators and auditors."),
     "log": Command(
         "registry:log",
         OPERATOR,

@@ -9,7 +9,7 @@ from zktrace.cli.network import FeaturesAt, NetworkAt, network_option
 from zktrace.cli.options import Json, WorkspaceFolder, budget_option, workspace_at
 from zktrace.cli.output import emit, say
 from zktrace.cli.terminal import tell
-from zktrace.errors import Error, InputError, Refused
+from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
     from zktrace.registry.overview import CaseLine
@@ -85,41 +85,15 @@ def rebuild(
 
 def _listed(home: "Home") -> "list[tuple[CaseLine, Path | None]]":
     """Every investigation and its evidence, if it is there."""
+    from zktrace.front.case import kept_evidence
     from zktrace.registry.overview import case_lines
 
     lines = case_lines(home.registry.ledger())
-    return [(line, _evidence(home.root / "cases", line)) for line in lines]
+    return [(line, kept_evidence(home, line)) for line in lines]
 
 
 def _facts(line: "CaseLine", evidence: Path | None) -> dict[str, object]:
-    case, verdict = line.investigation, line.verdict
-    return {
-        "investigation": line.place,
-        "at": line.at,
-        "suspect": case.suspect.hex(),
-        "release": case.release,
-        "budget": str(case.budget),
-        "verdict": None if verdict is None else verdict.verdict,
-        "named": [] if verdict is None else list(verdict.named),
-        "evidence": None if evidence is None else str(evidence),
-    }
-
-
-def _evidence(folder: Path, line: "CaseLine") -> Path | None:
-    """The file in cases/ whose findings are those on record; one of another log does not count."""
-    from zktrace.evidence.file import FILE_LIMIT, Evidence
-    from zktrace.primitives.files import read_bounded
-
-    if line.verdict is None:
-        return None
-    for path in sorted(folder.glob(f"*case-{line.place}.zkt.json"), key=lambda each: len(each.name)):
-        try:
-            found = Evidence.from_bytes(read_bounded(path, limit=FILE_LIMIT))
-        except (Error, OSError):
-            continue
-        if found.findings.digest() == line.verdict.findings:
-            return path
-    return None
+    return line.as_json() | {"evidence": None if evidence is None else str(evidence)}
 
 
 def _table(found: list[dict[str, object]]) -> str:

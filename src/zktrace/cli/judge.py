@@ -1,7 +1,6 @@
 """`zktrace judge`: whether the evidence for an accusation holds."""
 
 import hashlib
-import platform
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -185,7 +184,7 @@ def _write_page(
 ) -> None:
     """The judgement as a dated page."""
     from zktrace.primitives.files import write_atomic
-    from zktrace.report.judgement import Hearing, judgement_html
+    from zktrace.report.judgement import Hearing, judgement_html, versions
 
     own, earlier = heads
     hearing = Hearing(
@@ -198,7 +197,7 @@ def _write_page(
         outcome=outcome,
         steps=minutes.steps(),
         reached=minutes.at,
-        versions=_versions(torch=torch),
+        versions=versions(torch=torch),
     )
     write_atomic(page, judgement_html(hearing).encode(), secret=True, replace=force)
 
@@ -215,25 +214,6 @@ def _receipt(path: Path) -> "Receipt":
 
     return read_as(
         path, "a station's receipt (zktrace credential receipt)", Receipt.from_bytes, limit=FILE_LIMIT
-    )
-
-
-def _versions(*, torch: bool) -> tuple[tuple[str, str], ...]:
-    """What a second judge needs to repeat this one to the last digit."""
-    from importlib import metadata
-
-    names = (
-        "zktrace",
-        "numpy",
-        "python-flint",
-        "safetensors",
-        "cryptography",
-        *(("torch",) if torch else ()),
-    )
-    return (
-        ("Python", platform.python_version()),
-        *((name, metadata.version(name)) for name in names),
-        ("machine", f"{platform.system()} {platform.machine()}"),
     )
 
 

@@ -89,6 +89,30 @@ def dispatch(
         )
 
 
+def remake(release: OpenRelease, station: str, path: Path) -> bytes:
+    """A copy that is on record, made again from the shared model, to a file; its digest.
+
+    Where copies are computed and not trained, none has to be kept. Refused if the station has no copy of this
+    release on record, or if another one comes out: it was made with other settings.
+    """
+    known = _recorded(release.ledger, release.name).get(station, set())
+    if not known:
+        raise Refused(f"no copy of {release.name} for {station} is on record")
+    plan = CopyPlan.of(release, CopySettings())
+    if plan.trained:
+        raise Refused(f"copies of {release.name} are trained: they are kept, not made again")
+    digest = _fulfil(maker_of(plan, release.shared), _order(station, release, path), _quietly)
+    if digest not in known:
+        path.unlink(missing_ok=True)
+        raise Refused(f"{station}'s copy of {release.name} was made with other settings: hand out its file")
+    return digest
+
+
+def kept(release: OpenRelease, station: str, path: Path) -> bytes | None:
+    """The digest of a copy that lies at a path and is on record for this station, if it is one."""
+    return _found(path, _recorded(release.ledger, release.name).get(station, set()))
+
+
 def _quietly(station: str, share: float) -> None:
     """No progress is shown."""
 

@@ -9,7 +9,9 @@ from zktrace.carriers import carrier
 from zktrace.certificates.adjudicate import Verdict
 from zktrace.errors import Error
 from zktrace.evidence import Evidence
-from zktrace.primitives.files import write_atomic
+from zktrace.evidence.file import FILE_LIMIT
+from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.registry.overview import CaseLine
 from zktrace.registry.workspace import Home
 from zktrace.releases import ReleaseFolder
 from zktrace.report.case import case_html
@@ -93,6 +95,21 @@ def free_case_path(home: Home, place: int) -> Path:
     while os.path.lexists(kept):  # of a log that was set back
         kept = kept.with_name(f"again-{kept.name}")
     return kept
+
+
+def kept_evidence(home: Home, line: CaseLine) -> Path | None:
+    """The file in cases/ whose findings are those on record; one of another log does not count."""
+    if line.verdict is None:
+        return None
+    found = (home.root / "cases").glob(f"*case-{line.place}.zkt.json")
+    for path in sorted(found, key=lambda each: len(each.name)):
+        try:
+            evidence = Evidence.from_bytes(read_bounded(path, limit=FILE_LIMIT))
+        except (Error, OSError):
+            continue
+        if evidence.findings.digest() == line.verdict.findings:
+            return path
+    return None
 
 
 def keep_leads(home: Home, case: Case) -> tuple[Path | None, list[str]]:

@@ -1,7 +1,7 @@
 """An operator's workspace with all that is done in it: enrol, release, dispatch, trace."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -28,16 +28,17 @@ from zktrace.guarding import Guard, guard_of
 from zktrace.guarding.guard import NAME as GUARDED
 from zktrace.marking.settings import CopySettings
 from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.readouts.network import Network
 from zktrace.readouts.samples import Pool
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Head
-from zktrace.registry.records import SetupRecord
+from zktrace.registry.records import InvestigationRecord, SetupRecord
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import DEFAULT_BUDGET, Home
 from zktrace.releases import OpenRelease, make_release
-from zktrace.tracing import Case, decided, rebuild, trace
+from zktrace.tracing import Case, decided, rebuild, resume, trace
 
 BUDGET = Fraction(1, 1000)  # of an investigation
 
@@ -222,12 +223,14 @@ class Workspace(Home):
         carriers: Sequence[str] | None = None,
         align: bool = True,
         certify: bool = True,
+        once_after: int | None = None,
     ) -> TracedCase:
         """Whose copy a suspect is: a model, or the scores of one that could only be asked.
 
         `budget` is the probability of naming an innocent that this may spend of the workspace's. Without
         `certify` nothing is spent and there are leads only; that ends certified looks under this setup for
-        ever. The evidence is kept in cases/.
+        ever. The evidence is kept in cases/. `once_after` is for whoever repeats an attempt: Refused, if the
+        log has an investigation of this suspect at that place or later (`resume` goes on with it).
         """
         level = as_budget(budget)
         if not 0 < level < 1:
@@ -246,6 +249,7 @@ class Workspace(Home):
             budget=level * certify,
             level=level,
             requests=self.request_of,
+            once_after=once_after,
         )
         return self._kept(case, read)
 
@@ -273,27 +277,54 @@ class Workspace(Home):
         network: NetworkGiven | None = None,
     ) -> TracedCase:
         """Lost evidence once more, from the verdict on record and the suspect. Nothing is spent."""
-        eps = as_budget(level)
-        if not 0 < eps < 1:
+        record, _ = decided(self.registry.ledger(), place)
+        own, eps = as_network(network), as_budget(level)
+        return self._again(rebuild, record, place, suspect=suspect, scores=scores, level=eps, network=own)
+
+    def resume(
+        self,
+        place: int,
+        suspect: Model | None = None,
+        *,
+        scores: str | Path | NDArray[Any] | None = None,
+        level: Budget = BUDGET,
+    ) -> TracedCase:
+        """An interrupted investigation carried to its verdict, as planned on record. Nothing is spent."""
+        record = self.registry.ledger().investigations.get(place)
+        if record is None:
+            raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
+        return self._again(resume, record, place, suspect=suspect, scores=scores, level=as_budget(level))
+
+    def _again(
+        self,
+        call: Callable[..., Case],
+        record: InvestigationRecord,
+        place: int,
+        *,
+        suspect: Model | None,
+        scores: str | Path | NDArray[Any] | None,
+        level: Fraction,
+        network: Network | None = None,
+    ) -> TracedCase:
+        """An investigation on record, from its suspect once more."""
+        if not 0 < level < 1:
             raise InputError(f"a level must lie between 0 and 1, not be {level}")
-        ledger = self.registry.ledger()
-        record, _ = decided(ledger, place)
         read = read_suspect(
-            OpenRelease.of(self, record.release, ledger=ledger, network=as_network(network)),
+            OpenRelease.of(self, record.release, ledger=self.registry.ledger(), network=network),
             suspect,
             scores,
             tuple(dict.fromkeys(name for look in record.looks for name in look.carriers)),
             align=any(look.alignment != IDENTITY for look in record.looks),
             wanted=record,
         )
-        case = rebuild(
+        case = call(
             self.registry,
             self.custody,
             place=place,
             suspect=read.digest,
             readouts=read.reading.readouts,
             further=read.reading.further,
-            level=eps,
+            level=level,
             requests=self.request_of,
         )
         return self._kept(case, read)

@@ -51,6 +51,19 @@ class CaseLine:
     investigation: InvestigationRecord
     verdict: VerdictRecord | None
 
+    def as_json(self) -> dict[str, object]:
+        """For a machine."""
+        case, verdict = self.investigation, self.verdict
+        return {
+            "investigation": self.place,
+            "at": self.at,
+            "suspect": case.suspect.hex(),
+            "release": case.release,
+            "budget": str(case.budget),
+            "verdict": None if verdict is None else verdict.verdict,
+            "named": [] if verdict is None else list(verdict.named),
+        }
+
 
 def overview(ledger: Ledger) -> Overview:
     """Count what is on record."""

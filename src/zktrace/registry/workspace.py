@@ -43,6 +43,7 @@ from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import Request
 
 if TYPE_CHECKING:
+    from zktrace.registry.stores.database import Database
     from zktrace.registry.stores.sql import SqlStore
 
 VERSION: Final = 1
@@ -54,6 +55,7 @@ _KEYS: Final = {"database", "version"}
 _LOCAL_DATABASE: Final = "registry.db"
 _FOLDERS: Final = ("secrets", "requests", "releases", "copies", "cases")
 _LATER: Final = ("cache", "log", "receipts")  # made when something goes there
+_DATABASE: Final = "zktrace.registry.stores.database:Database"
 _STORE: Final = "zktrace.registry.stores.sql:SqlStore"  # needs a library that judges and stations need not
 
 
@@ -165,11 +167,13 @@ class Home:
     def registry(self) -> Registry:
         """The registry; the database is opened now."""
         kind: type[SqlStore] = loaded(_STORE)
-        if "://" in self._database:
-            store = kind(self._database, create=self._new)
-        else:
-            store = kind.of_file(self.root / self._database, create=self._new)
-        return Registry(store, cache=self.root / "cache" / "ledger")
+        return Registry(kind(self.database, create=self._new), cache=self.root / "cache" / "ledger")
+
+    @cached_property
+    def database(self) -> "Database":
+        """Where the registry is kept."""
+        kind: type[Database] = loaded(_DATABASE)
+        return kind(self._database) if "://" in self._database else kind.of_file(self.root / self._database)
 
     @cached_property
     def custody(self) -> Custody:

@@ -1,7 +1,9 @@
 """The page of a judgement: what was examined, step by step, what was not, and with what. For the file."""
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 
 from zktrace.court import Judgement, Policy, Step
 from zktrace.errors import CannotTell, EvidenceRejected
@@ -34,8 +36,15 @@ class Hearing:
 
 def judgement_html(hearing: Hearing) -> str:
     """The whole document."""
+    title = outcome_word(hearing.outcome)
+    subtitle = join(("Judgement of ", hearing.at, " on ", name(hearing.evidence[0])))
+    return page(title=f"{title}: evidence before a judge", subtitle=subtitle, body=judgement_body(hearing))
+
+
+def judgement_body(hearing: Hearing) -> Html:
+    """Its sections, for a page of somebody else's."""
     left = [fact for step in hearing.steps for fact in step.unchecked]
-    body = join(
+    return join(
         (
             section("Outcome", *_outcome(hearing.outcome), tag("p", WHAT_IT_IS, class_="note")),
             section("What was before the judge", facts(_exhibits(hearing))),
@@ -48,12 +57,27 @@ def judgement_html(hearing: Hearing) -> str:
             section("Made with", facts(hearing.versions)),
         )
     )
-    title = _kind(hearing.outcome)
-    subtitle = join(("Judgement of ", hearing.at, " on ", name(hearing.evidence[0])))
-    return page(title=f"{title}: evidence before a judge", subtitle=subtitle, body=body)
 
 
-def _kind(found: Judgement | EvidenceRejected | CannotTell) -> str:
+def versions(*, torch: bool = False) -> tuple[tuple[str, str], ...]:
+    """What a second judge needs to repeat this one to the last digit."""
+    names = (
+        "zktrace",
+        "numpy",
+        "python-flint",
+        "safetensors",
+        "cryptography",
+        *(("torch",) if torch else ()),
+    )
+    return (
+        ("Python", platform.python_version()),
+        *((each, metadata.version(each)) for each in names),
+        ("machine", f"{platform.system()} {platform.machine()}"),
+    )
+
+
+def outcome_word(found: Judgement | EvidenceRejected | CannotTell) -> str:
+    """How it ended, in a word or two."""
     if isinstance(found, Judgement):
         return "Upheld"
     return "Rejected" if isinstance(found, EvidenceRejected) else "Cannot tell"
@@ -98,5 +122,5 @@ def _step(step: Step, hearing: Hearing) -> Html:
     lines += [join((tag("b", "not checked: "), fact)) for fact in step.unchecked]
     if ended and step.number == hearing.reached:
         reason = outcome.reason if isinstance(outcome, EvidenceRejected) else str(outcome)
-        lines.append(join((tag("b", f"{_kind(outcome).lower()}: "), reason)))
+        lines.append(join((tag("b", f"{outcome_word(outcome).lower()}: "), reason)))
     return join((heading, bullets(lines)))

@@ -3,7 +3,7 @@
 from zktrace.tracing.case import CarrierTable, Case, Lead, Named
 from zktrace.tracing.evidence import Requests
 from zktrace.tracing.investigation import Investigation, Plan, investigate
-from zktrace.tracing.protocol import decided, rebuild, trace
+from zktrace.tracing.protocol import begun, decided, rebuild, resume, trace
 
 __all__ = [
     "CarrierTable",
@@ -13,8 +13,10 @@ __all__ = [
     "Named",
     "Plan",
     "Requests",
+    "begun",
     "decided",
     "investigate",
     "rebuild",
+    "resume",
     "trace",
 ]

@@ -47,13 +47,15 @@ def trace(
     level: Fraction = NOMINAL_LEVEL,
     further: Sequence[Attempt] = (),
     requests: Requests,
+    once_after: int | None = None,
 ) -> Case:
     """Investigate a suspect (the digest of its state or scores) that was read on one carrier or more.
 
     `budget` is the false-accusation probability that this investigation may spend. With a budget of 0 it
     can only give leads, beyond thresholds that are made for `level`. `further` are readings through
     alignments, which take place only if `readouts` certify nobody. `requests` finds what stations enrolled
-    with.
+    with. With `once_after` it is Refused if the log has an investigation of this suspect at that place or
+    later: whoever is not sure whether a first attempt was paid for does not pay twice (`resume` goes on).
     """
     ledger = registry.known().ledger
     if not 0 <= budget < 1:
@@ -64,6 +66,8 @@ def trace(
         """With everybody who is enrolled at the moment it is added."""
         if not now.by_row:
             raise Refused("nobody is enrolled: there is no row to score")
+        if once_after is not None and (known := begun(now, suspect, release, once_after)) is not None:
+            raise Refused(f"entry {known} investigates this suspect already")
         return InvestigationRecord(
             suspect=suspect,
             release=release,
@@ -75,6 +79,13 @@ def trace(
         )
 
     place = registry.add(record)  # (1)
+    return _concluded(registry, custody, plan, place, level=level, requests=requests)
+
+
+def _concluded(
+    registry: Registry, custody: Custody, plan: Plan, place: int, *, level: Fraction, requests: Requests
+) -> Case:
+    """An investigation on record, carried to its end."""
     looked = _look(registry.known(), custody, plan, place, level=level)  # (2), (3)
     verdict = VerdictRecord(
         investigation=place,
@@ -85,6 +96,61 @@ def trace(
     _confirm(registry.known(), looked.claims.stations)
     verdict_place = registry.add(verdict)  # (4)
     return _case(registry.known(), custody, looked, verdict_place, requests)  # (5)
+
+
+def begun(ledger: Ledger, suspect: bytes, release: str, start: int) -> int | None:
+    """The first investigation of a suspect at place `start` of the log or later, if there is one."""
+    for place, case in ledger.investigations.items():
+        if place >= start and case.suspect == suspect and case.release == release:
+            return place
+    return None
+
+
+def resume(
+    registry: Registry,
+    custody: Custody,
+    *,
+    place: int,
+    suspect: bytes,
+    readouts: Sequence[Readout],
+    level: Fraction = NOMINAL_LEVEL,
+    further: Sequence[Attempt] = (),
+    requests: Requests,
+) -> Case:
+    """Go on with an investigation that is on record, and paid for, and was interrupted before its verdict.
+
+    The looks are those on record, over everybody who was enrolled then, so the verdict is the one that the
+    first attempt would have come to. Nothing is spent. Where there is a verdict, it is a `rebuild`.
+    """
+    ledger = registry.ledger()
+    if place not in ledger.investigations:
+        raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
+    if place in ledger.verdicts:
+        return rebuild(
+            registry,
+            custody,
+            place=place,
+            suspect=suspect,
+            readouts=readouts,
+            level=level,
+            further=further,
+            requests=requests,
+        )
+    plan = _planned_then(ledger, place, suspect, readouts, further)
+    return _concluded(registry, custody, plan, place, level=level, requests=requests)
+
+
+def _planned_then(
+    ledger: Ledger, place: int, suspect: bytes, readouts: Sequence[Readout], further: Sequence[Attempt]
+) -> Plan:
+    """The plan of an investigation on record, from its suspect once more; Refused if it is another."""
+    case = ledger.investigations[place]
+    if case.suspect != suspect:
+        raise Refused(f"entry {place} investigated {case.suspect.hex()}, this suspect is {suspect.hex()}")
+    plan = _plan(ledger.release(case.release), readouts, further)
+    if plan.looks != case.looks:
+        raise Refused(f"entry {place} planned other looks: read the suspect on {', '.join(case.carriers)}")
+    return plan
 
 
 def _confirm(log: Snapshot, stations: Sequence[str]) -> None:
@@ -115,11 +181,7 @@ def rebuild(
     """
     log = registry.snapshot()
     case, (verdict_place, verdict) = decided(log.ledger, place)
-    if case.suspect != suspect:
-        raise Refused(f"entry {place} investigated {case.suspect.hex()}, this suspect is {suspect.hex()}")
-    plan = _plan(log.ledger.release(case.release), readouts, further)
-    if plan.looks != case.looks:
-        raise Refused(f"entry {place} planned other looks: read the suspect on {', '.join(case.carriers)}")
+    plan = _planned_then(log.ledger, place, suspect, readouts, further)
     looked = _look(log, custody, plan, place, level=level)
     if looked.claims.digest() != verdict.findings:
         same = "the same files and program" if case.budget else "the same files, program and level"

@@ -1,0 +1,189 @@
+"""The API, version 1: signing in, jobs, and the copies of the station that asks."""
+
+import base64
+import binascii
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, Field
+
+from zktrace.credentials.proof import FILE_LIMIT as PROOF_LIMIT
+from zktrace.errors import MalformedProof
+from zktrace.service import asking
+from zktrace.service.access import Anybody, AtDesk, Member, Operator, Station
+from zktrace.service.jobs import JobRow
+from zktrace.service.problems import not_there
+from zktrace.service.store import folder
+from zktrace.service.uploads import saved
+from zktrace.service.visitors import PUBLIC, station_signed_in
+
+router = APIRouter(prefix="/api/v1")
+Facts = dict[str, Any]
+Tags = list[str | Enum]
+SIGN_IN: Tags = ["signing in"]
+JOBS: Tags = ["jobs, for operators"]
+COPIES: Tags = ["a station's own copies"]
+Text = Annotated[str, Field(max_length=200)]
+
+
+class PasswordGiven(BaseModel):
+    """An account and its password."""
+
+    name: Text
+    password: Annotated[str, Field(max_length=2000)]
+
+
+class ProofGiven(BaseModel):
+    """A station's signature of a challenge."""
+
+    station: Text
+    challenge: Text
+    proof: Annotated[str, Field(max_length=2 * PROOF_LIMIT)]  # base64
+
+
+class DispatchAsked(BaseModel):
+    """Copies of a release that are wanted; without stations, everybody's."""
+
+    release: Text
+    stations: Annotated[list[Text], Field(max_length=1 << 16)] | None = None
+
+
+@router.post("/login", tags=SIGN_IN)
+def login(given: PasswordGiven, desk: AtDesk, _: Anybody) -> Facts:
+    """A token for an operator or an auditor."""
+    found = desk.accounts.signed_in(given.name, given.password)
+    return {"token": desk.tokens.issue("session", found), "role": found.role}
+
+
+@router.post("/challenges", tags=SIGN_IN)
+def challenge(desk: AtDesk, _: Anybody) -> Facts:
+    """Something for a station to sign, within two minutes, for this address."""
+    return {"challenge": desk.tokens.issue("challenge", PUBLIC), "url": desk.settings.url}
+
+
+@router.post("/login/station", tags=SIGN_IN)
+def station_login(given: ProofGiven, desk: AtDesk, _: Anybody) -> Facts:
+    """A token for the station that signed a challenge."""
+    try:
+        proof = base64.b64decode(given.proof, validate=True)
+    except (binascii.Error, ValueError):
+        raise MalformedProof("a proof is sent in base64") from None
+    found = station_signed_in(
+        desk.home.registry.ledger(),
+        desk.tokens,
+        url=desk.settings.url,
+        station=given.station,
+        challenge=given.challenge,
+        proof=proof,
+        weak=desk.settings.allow_weak_params,
+    )
+    return {"token": desk.tokens.issue("session", found), "role": found.role}
+
+
+@router.post("/links", tags=SIGN_IN)
+def link(desk: AtDesk, visitor: Member) -> Facts:
+    """An address that signs a browser in, once, within ten minutes."""
+    return {"link": f"{desk.settings.url}/enter/{desk.tokens.issue('link', visitor)}"}
+
+
+@router.post("/logout", tags=SIGN_IN)
+def logout(desk: AtDesk, visitor: Member) -> Facts:
+    """End this session."""
+    desk.tokens.end(visitor.token)
+    return {"signed_out": True}
+
+
+@router.get("/jobs", tags=JOBS)
+def jobs(desk: AtDesk, _: Operator) -> Facts:
+    """The youngest jobs first."""
+    return {"jobs": [shown(each) for each in desk.jobs.listed()]}
+
+
+@router.get("/jobs/{id}", tags=JOBS)
+def job(id: str, desk: AtDesk, _: Operator) -> Facts:
+    """A job: how far it is, the plan that waits for a confirmation, or what came of it."""
+    return shown(desk.jobs.find(id))
+
+
+@router.post("/jobs/{id}/confirm", tags=JOBS)
+def confirm(id: str, desk: AtDesk, visitor: Operator) -> Facts:
+    """Spend what an investigation costs, and let it begin. Whoever comes second is refused."""
+    return shown(asking.confirm(desk, id, by=visitor.name))
+
+
+@router.post("/jobs/{id}/cancel", tags=JOBS)
+def cancel(id: str, desk: AtDesk, _: Operator) -> Facts:
+    """End a job, or ask one that runs to stop."""
+    return shown(asking.cancel(desk, id))
+
+
+@router.post("/investigations", tags=JOBS, status_code=202)
+async def investigate(  # noqa: PLR0917
+    request: Request,
+    desk: AtDesk,
+    visitor: Operator,
+    release: Annotated[str | None, Query(max_length=64)] = None,
+    budget: Annotated[str, Query(max_length=64)] = "1e-3",
+    name: Annotated[str, Query(max_length=200)] = "suspect",
+) -> Facts:
+    """Upload a suspect (the body). Its plan is made; nothing is spent before it is confirmed."""
+    place = folder(desk.home, "uploads")
+    path, _ = await saved(request.stream(), place, limit=desk.settings.upload_limit)
+    return shown(asking.investigation(desk, path, release=release, budget=budget, name=name, by=visitor.name))
+
+
+@router.post("/releases", tags=JOBS, status_code=202)
+async def release(
+    request: Request, desk: AtDesk, visitor: Operator, name: Annotated[str, Query(max_length=64)]
+) -> Facts:
+    """Upload a shared model (the body), and put it on record."""
+    place = folder(desk.home, "uploads")
+    path, _ = await saved(request.stream(), place, limit=desk.settings.upload_limit)
+    return shown(asking.new_release(desk, path, name=name, by=visitor.name))
+
+
+@router.post("/dispatches", tags=JOBS, status_code=202)
+def dispatch(given: DispatchAsked, desk: AtDesk, visitor: Operator) -> Facts:
+    """Put copies on record, which stations fetch."""
+    return shown(asking.dispatches(desk, given.release, given.stations, by=visitor.name))
+
+
+@router.post("/copies/{release}", tags=COPIES, status_code=202)
+def ask_for_copy(release: str, desk: AtDesk, visitor: Station) -> Facts:
+    """Have your own copy made ready, if it is not."""
+    return own(asking.copy(desk, release, visitor.name))
+
+
+@router.get("/copies/{release}", tags=COPIES)
+def copy_state(release: str, desk: AtDesk, visitor: Station) -> Facts:
+    """Whether your own copy is ready; its digest and size."""
+    return own(asking.ready(desk, release, visitor.name))
+
+
+@router.get("/copies/{release}/file", tags=COPIES, response_class=FileResponse)
+def copy_file(release: str, desk: AtDesk, visitor: Station) -> FileResponse:
+    """Your own copy. An interrupted download goes on by Range; If-Range is the digest."""
+    found = asking.ready(desk, release, visitor.name)
+    path = Path(found.result.get("file", ""))
+    if found.state != "done" or not path.is_file():
+        raise not_there(f"your copy of {release} is not ready: ask for it first")
+    return FileResponse(
+        path,
+        media_type="application/octet-stream",
+        filename=f"{release}-{visitor.name}.safetensors",
+        headers={"etag": f'"{found.result["digest"]}"'},
+    )
+
+
+def shown(job: JobRow) -> Facts:
+    """A job, for operators."""
+    return job.as_json()
+
+
+def own(job: JobRow) -> Facts:
+    """What a station may know of the job that makes its copy."""
+    found = {key: job.result.get(key) for key in ("digest", "bytes")} if job.state == "done" else {}
+    return {"state": job.state, "share": job.share, "error": job.error, **found}

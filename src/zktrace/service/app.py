@@ -1,0 +1,135 @@
+"""The application: routes, what every request passes first, and how errors are told."""
+
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+import zktrace
+from zktrace.errors import Denied, Error, InputError
+from zktrace.evidence.file import FILE_LIMIT as EVIDENCE_LIMIT
+from zktrace.front.workspace import Workspace
+from zktrace.primitives.text import one_line
+from zktrace.service import actions, api, console, console_work, pages
+from zktrace.service.desk import FrontDesk, Settings
+from zktrace.service.limits import (
+    BODY_LIMIT,
+    UNSAFE,
+    Rates,
+    Receive,
+    Scope,
+    Send,
+    bounded,
+    check_size,
+    dressed,
+)
+from zktrace.service.problems import NOT_SIGNED_IN, problem, status_of
+
+UPLOADS = ("/releases", "/cases", "/api/v1/releases", "/api/v1/investigations")
+_SLACK = 1 << 16  # bytes of a form around its file
+
+
+def make_app(home: Workspace, settings: Settings, *, rates: Rates | None = None) -> FastAPI:
+    """The application of a workspace."""
+    app = FastAPI(
+        title="zktrace",
+        version=zktrace.__version__,
+        description="Whose copy of a federated model leaked: the service of one operator.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    desk = FrontDesk.of(home, settings, rates=rates)
+    app.state.desk = desk
+    for each in (api.health, api.router, actions.router, console.router, console_work.router):
+        app.include_router(each)
+    app.add_exception_handler(Error, _told)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _fault)
+    app.add_middleware(Gate, desk=desk)
+    return app
+
+
+class Gate:
+    """Host, sender, size and rate of a request are looked at before anything else of it."""
+
+    def __init__(self, app: Any, desk: FrontDesk) -> None:  # noqa: ANN401
+        self._app, self._desk = app, desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the beginning and the end of the service."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        send = dressed(send, secure=self._desk.settings.secure)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            limit = self._limit(scope["path"])
+            self._check(scope, headers, limit)
+        except Error as error:
+            answer = _answer(Request(scope, receive), error)
+            await answer(scope, receive, send)
+            return
+        await self._app(scope, bounded(receive, limit), send)
+
+    def _check(self, scope: Scope, headers: dict[str, str], limit: int) -> None:
+        settings, path = self._desk.settings, scope["path"]
+        if headers.get("host") != settings.host and path != "/healthz":
+            raise Denied(f"this service is called {settings.host} (zktrace serve --url)", status=400)
+        parts = path.removeprefix("/api/v1").split("/")
+        address = (scope.get("client") or ("local", 0))[0]
+        self._desk.rates.take(address, parts[1] if scope["method"] in UNSAFE else "")
+        check_size(headers, limit)
+        if scope["method"] in UNSAFE:
+            elsewhere = headers.get("origin", settings.url) != settings.url
+            if elsewhere or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+                raise Denied("this was sent from another site", status=403)
+
+    def _limit(self, path: str) -> int:
+        if path in UPLOADS:
+            return self._desk.settings.upload_limit + _SLACK
+        if path == "/judge":
+            return EVIDENCE_LIMIT + _SLACK
+        return max(BODY_LIMIT, 1 << 21) if path.startswith("/api/") else BODY_LIMIT
+
+
+def _answer(request: Request, error: Error) -> Response:
+    """An error for a program, or for a person."""
+    status = status_of(error)
+    headers = {"retry-after": "10"} if status in (429, 503) else {}
+    path = request.url.path
+    if path.startswith("/api/") or path == "/healthz":
+        return JSONResponse(
+            problem(error), status_code=status, headers=headers, media_type="application/problem+json"
+        )
+    if status == NOT_SIGNED_IN and request.method == "GET":
+        return RedirectResponse(f"/sign-in?next={quote(path)}", status_code=303)
+    return pages.error_page(request, problem(error), headers=headers)
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    return _answer(request, error if isinstance(error, Error) else InputError(str(error)))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    said = "; ".join(
+        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}"
+        for each in (error.errors() if isinstance(error, RequestValidationError) else ())
+    )
+    return _answer(request, InputError(one_line(said, limit=500)))
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    if isinstance(error.__cause__, Error):  # of ours, on the way through the body
+        return _answer(request, error.__cause__)
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    said = "there is nothing at this address" if status == 404 else str(getattr(error, "detail", ""))
+    return _answer(request, Denied(said, status=status))
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    return _answer(request, Denied(f"{type(error).__name__}; the log of the service has more", status=500))

@@ -1,0 +1,202 @@
+"""A station's side of the service: signing in with its credential, fetching its copy."""
+
+import base64
+import http.client
+import json
+import os
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Self
+from urllib.parse import quote, urlsplit
+
+from zktrace.credentials import MessageBinding, prove
+from zktrace.errors import Error, InputError, Refused, ServiceFailed
+from zktrace.front.credential import Credential
+from zktrace.models import model_digest, open_model
+from zktrace.primitives.text import one_line
+from zktrace.service.signing import login_message
+
+ANSWER_LIMIT: Final = 1 << 20  # bytes of an answer that is no file
+PIECE: Final = 1 << 18
+ATTEMPTS: Final = 5  # connections without a byte between them, before a download is given up
+TIMEOUT: Final = 60.0
+_WAIT: Final = 0.5
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A service, and who we are to it."""
+
+    url: str
+    token: str = ""
+    authority: Path | None = None  # certificates that are trusted, in place of the machine's
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise InputError(f"{self.url!r} is no address of a service: http(s)://HOST[:PORT]")
+
+    @classmethod
+    def signed_in(cls, url: str, credential: Credential, *, authority: Path | None = None) -> Self:
+        """Sign in by a challenge. What is signed names the address that we meant."""
+        service = cls(url=url.rstrip("/"), authority=authority)
+        challenge = str(service.call("POST", "/api/v1/challenges").get("challenge", ""))
+        message = login_message(url=service.url, station=credential.name, challenge=challenge)
+        proof = prove(credential.key, MessageBinding.of(message)).to_bytes()
+        found = service.call(
+            "POST",
+            "/api/v1/login/station",
+            {
+                "station": credential.name,
+                "challenge": challenge,
+                "proof": base64.b64encode(proof).decode(),
+            },
+        )
+        return cls(url=service.url, token=str(found.get("token", "")), authority=authority)
+
+    def link(self) -> str:
+        """An address that signs a browser in, once."""
+        return str(self.call("POST", "/api/v1/links").get("link", ""))
+
+    def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """One question and its answer; ServiceFailed with what the service says, if it refuses."""
+        data = b"" if body is None else json.dumps(body).encode()
+        with self._asked(method, path, data, {"content-type": "application/json"}) as answer:
+            text = answer.read(ANSWER_LIMIT + 1)
+        if len(text) > ANSWER_LIMIT:
+            raise ServiceFailed(f"{self.url}: an answer of more than {ANSWER_LIMIT} bytes")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise ServiceFailed(f"{self.url}: answers {answer.status}, and not as a zktrace service does")
+        if answer.status >= 400:
+            raise ServiceFailed(f"{self.url}: {one_line(str(found.get('detail', answer.status)), limit=500)}")
+        return found
+
+    def fetch(
+        self,
+        release: str,
+        path: Path,
+        *,
+        replace: bool = False,
+        progress: Progress = lambda what, share: None,
+    ) -> bytes:
+        """Our own copy of a release, as a file; its digest is the one on record when this returns.
+
+        What an interrupted download left beside it (NAME.part) is gone on with.
+        """
+        where = f"/api/v1/copies/{quote(release, safe='')}"
+        state = self.call("POST", where)
+        while state.get("state") in ("queued", "running"):
+            progress("making", float(state.get("share", 0)))
+            time.sleep(_WAIT)
+            state = self.call("GET", where)
+        if state.get("state") != "done":
+            raise ServiceFailed(f"{self.url}: {one_line(str(state.get('error') or 'the copy was not made'))}")
+        digest, size = str(state.get("digest")), state.get("bytes")
+        if not isinstance(size, int) or size < 1:
+            raise ServiceFailed(f"{self.url}: says no size of the copy")
+        part = path.with_name(f"{path.name}.part")
+        self._download(f"{where}/file", part, digest, size, progress)
+        found = self._checked(part, digest)
+        if os.path.lexists(path) and not replace:
+            raise Refused(f"{path}: exists already (--force replaces it)")
+        os.replace(part, path)
+        return found
+
+    def _checked(self, part: Path, digest: str) -> bytes:
+        """The digest of what came, if it is the one that was announced; anything else is not kept."""
+        try:
+            found = model_digest(open_model(part))
+        except Error as error:
+            part.unlink(missing_ok=True)
+            raise ServiceFailed(f"{self.url}: what came is no model, and is not kept ({error})") from error
+        if found.hex() != digest:
+            part.unlink(missing_ok=True)
+            raise ServiceFailed(f"{self.url}: sent a model of digest {found.hex()}, announced was {digest}")
+        return found
+
+    def _download(self, where: str, part: Path, digest: str, size: int, progress: Progress) -> None:
+        """Pieces, until the file is whole. A connection that breaks is made again where it broke."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        idle = 0
+        with open(os.open(part, flags, 0o600), "ab") as handle:
+            while (have := os.fstat(handle.fileno()).st_size) < size:
+                try:
+                    self._pieces(where, handle, digest, have, size, progress)
+                except (OSError, http.client.HTTPException) as error:
+                    if os.fstat(handle.fileno()).st_size > have:
+                        idle = 0
+                        continue
+                    idle += 1
+                    if idle >= ATTEMPTS:
+                        raise ServiceFailed(
+                            f"{self.url}: the connection broke at {have} of {size} bytes ({error}); "
+                            "the same command goes on there"
+                        ) from error
+                    time.sleep(_WAIT * idle)
+
+    def _pieces(  # noqa: PLR0917
+        self, where: str, handle: BinaryIO, digest: str, have: int, size: int, progress: Progress
+    ) -> None:
+        headers = {"range": f"bytes={have}-", "if-range": f'"{digest}"'}
+        with self._asked("GET", where, b"", headers) as answer:
+            self._keep(answer, handle, have, size, progress)
+
+    def _keep(
+        self,
+        answer: http.client.HTTPResponse,
+        handle: BinaryIO,
+        have: int,
+        size: int,
+        progress: Progress,
+    ) -> None:
+        if answer.status == 200 and have:
+            handle.truncate(0)  # it is another copy now: begin again
+            have = 0
+        elif answer.status not in (200, 206):
+            raise ServiceFailed(f"{self.url}: answers {answer.status} where the copy should be")
+        while piece := answer.read(PIECE):
+            if have + len(piece) > size:
+                raise ServiceFailed(f"{self.url}: sends more than the {size} bytes it announced")
+            handle.write(piece)
+            handle.flush()
+            have += len(piece)
+            progress("fetching", have / size)
+
+    @contextmanager
+    def _asked(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> Iterator[http.client.HTTPResponse]:
+        """An answer, as long as the block reads it."""
+        parts = urlsplit(self.url)
+        host, port = parts.hostname or "", parts.port
+        connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            trusted = None if self.authority is None else str(self.authority)
+            context = ssl.create_default_context(cafile=trusted)
+            connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT, context=context)
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+        sent = dict(headers) | ({"authorization": f"Bearer {self.token}"} if self.token else {})
+        try:
+            connection.request(method, path, body=body or None, headers=sent)
+            answer = connection.getresponse()
+            yield answer
+            answer.close()
+        except ssl.SSLCertVerificationError as error:
+            said = f"{self.url}: its certificate is not trusted ({error.verify_message})"
+            raise ServiceFailed(said) from error
+        except (OSError, http.client.HTTPException) as error:
+            if path.endswith("/file"):
+                raise
+            raise ServiceFailed(f"{self.url}: cannot be reached ({error})") from error
+        finally:
+            connection.close()

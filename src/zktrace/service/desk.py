@@ -1,0 +1,73 @@
+"""What every request is answered with: the workspace, the service's tables, and how it was started."""
+
+from dataclasses import dataclass, field
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from zktrace.errors import InputError
+from zktrace.front.workspace import Workspace
+from zktrace.service.jobs import Jobs
+from zktrace.service.limits import Rates
+from zktrace.service.store import prepared
+from zktrace.service.visitors import Accounts, Tokens
+
+UPLOAD_LIMIT: Final = 8 << 30  # bytes of a model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a service is started."""
+
+    url: str  # as visitors know it, without a path: what stations sign for
+    upload_limit: int = UPLOAD_LIMIT
+    allow_weak_params: bool = False  # credentials of test sets may sign in
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query:
+            raise InputError(f"the service's address is http(s)://HOST[:PORT], not {self.url!r}")
+        if self.upload_limit < 1:
+            raise InputError("the limit of uploads is a number of bytes")
+
+    @property
+    def secure(self) -> bool:
+        """Whether visitors come by TLS."""
+        return self.url.startswith("https:")
+
+    @property
+    def host(self) -> str:
+        """What the Host of a request has to be."""
+        return urlsplit(self.url).netloc
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontDesk:
+    """Everything that an endpoint needs."""
+
+    home: Workspace
+    settings: Settings
+    accounts: Accounts
+    tokens: Tokens
+    jobs: Jobs
+    rates: Rates = field(default_factory=Rates)
+
+    @classmethod
+    def of(cls, home: Workspace, settings: Settings, *, rates: Rates | None = None) -> Self:
+        """For a workspace; the tables are made if they are not there."""
+        database = prepared(home)
+        return cls(
+            home=home,
+            settings=settings,
+            accounts=Accounts(database),
+            tokens=Tokens(database),
+            jobs=Jobs(database),
+            rates=rates or Rates(),
+        )
+
+
+def desk_of(request: Request) -> FrontDesk:
+    """The desk of the application that a request came to."""
+    found: FrontDesk = request.app.state.desk
+    return found

@@ -1,0 +1,198 @@
+"""What the registry says, as plain values: the API hands them out, and the console shows them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from zktrace.front.case import kept_evidence
+from zktrace.front.workspace import Workspace
+from zktrace.primitives import merkle
+from zktrace.primitives.canonical import from_json
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.log import Extension, Head
+from zktrace.registry.overview import CaseLine, case_lines, overview
+from zktrace.registry.records import Entry, ReleaseRecord
+from zktrace.registry.registry import Registry
+from zktrace.service.problems import not_there
+
+PAGE: Final = 100  # things of a list at a time
+MOST: Final = 500
+Facts = dict[str, Any]
+
+
+def head_facts(ledger: Ledger) -> Facts:
+    """The head of the log."""
+    head = ledger.head
+    return {"head": head.to_text(), "size": head.size, "root": head.root.hex()}
+
+
+def overview_facts(ledger: Ledger) -> Facts:
+    """The registry in numbers."""
+    found = overview(ledger)
+    return {
+        "title": found.title,
+        "stations": found.stations,
+        "revoked": found.revoked,
+        "copies": found.copies,
+        "cases": found.cases,
+        "certified": found.certified,
+        "open": found.open,
+        "broadcasts": sum(len(ledger.broadcasts(name)) for name in ledger.release_names),
+        "releases": [
+            {
+                "name": each.name,
+                "carriers": list(each.carriers),
+                "copies": each.copies,
+                "stations": each.stations,
+            }
+            for each in found.releases
+        ],
+        "budget": budget_facts(ledger),
+        **head_facts(ledger),
+    }
+
+
+def budget_facts(ledger: Ledger) -> Facts:
+    """What may be spent, and was; `ended_by` is the entry after which nothing can be certified."""
+    found = overview(ledger)
+    return {
+        "budget": str(found.budget),
+        "spent": str(found.spent),
+        "left": str(found.left),
+        "share_spent": float(found.spent / found.budget),
+        "ended_by": found.ended_by,
+    }
+
+
+def station_list(ledger: Ledger, start: int, limit: int) -> list[Facts]:
+    """Stations in the order of their places."""
+    copies = ledger.copies()
+    return [
+        {
+            "station": name,
+            "place": start + at,
+            "enrolled": ledger.stations[name].at,
+            "revoked": ledger.stations[name].revoked,
+            "copies": copies.get(name, 0),
+        }
+        for at, name in enumerate(ledger.by_row[start : start + limit])
+    ]
+
+
+def station_facts(ledger: Ledger, name: str) -> Facts:
+    """A station and what it was given. Nothing of its row is known here."""
+    if name not in ledger.stations:
+        raise not_there(f"no station {name[:64]} is enrolled")
+    found = ledger.station(name)
+    return {
+        "station": name,
+        "place": found.enrolment.row,
+        "entry": found.index,
+        "enrolled": found.at,
+        "revoked": found.revoked,
+        "public_key": found.enrolment.public_key.hex(),
+        "request": found.enrolment.request.hex(),
+        "copies": [
+            {"entry": place, "release": each.release, "digest": each.copy.hex()}
+            for place, each in ledger.dispatches
+            if each.station == name
+        ],
+    }
+
+
+def release_of(ledger: Ledger, name: str) -> tuple[int, ReleaseRecord]:
+    """Place and record of a release, or that it is not there."""
+    if name not in ledger.releases:
+        raise not_there(f"there is no release {name[:64]}")
+    return ledger.releases[name]
+
+
+def release_facts(ledger: Ledger, name: str) -> Facts:
+    """A release and who has copies of it."""
+    place, record = release_of(ledger, name)
+    return {
+        "release": name,
+        "number": record.number,
+        "entry": place,
+        "model": record.model.hex(),
+        "layouts": [
+            {"carrier": each.carrier, "profile": each.profile, "length": each.length, "law": each.law}
+            for each in record.layouts
+        ],
+        "guarded": any(each.frozen for each in record.layouts),
+        "copies": [
+            {"entry": at, "station": each.station, "digest": each.copy.hex()}
+            for at, each in ledger.dispatches
+            if each.release == name
+        ],
+        "broadcasts": broadcast_list(ledger, name),
+    }
+
+
+def broadcast_list(ledger: Ledger, name: str) -> list[Facts]:
+    """What was sent of a guarded release, round by round."""
+    release_of(ledger, name)
+    return [
+        {
+            "entry": place,
+            "number": each.number,
+            "label": each.label,
+            "copies": each.copies,
+            "model": each.model.hex(),
+            "root": each.root.hex(),
+        }
+        for place, each in ledger.broadcasts(name)
+    ]
+
+
+def case_list(ledger: Ledger) -> list[Facts]:
+    """All investigations, the youngest first."""
+    return [each.as_json() for each in reversed(case_lines(ledger))]
+
+
+def case_line(ledger: Ledger, place: int) -> CaseLine:
+    """An investigation, or that it is not there."""
+    found = next((each for each in case_lines(ledger) if each.place == place), None)
+    if found is None:
+        raise not_there(f"entry {place} is no investigation")
+    return found
+
+
+def case_facts_of(home: Workspace, ledger: Ledger, place: int) -> Facts:
+    """An investigation, its plan, and whether its evidence is there."""
+    line = case_line(ledger, place)
+    return {
+        **line.as_json(),
+        "recipients": line.investigation.recipients,
+        "rule": line.investigation.rule,
+        "looks": [each.as_json() for each in line.investigation.looks],
+        "findings": None if line.verdict is None else line.verdict.findings.hex(),
+        "evidence": kept_evidence(home, line) is not None,
+    }
+
+
+def entry_facts(index: int, entry: Entry) -> Facts:
+    """An entry of the log as its canonical text says it, and its leaf."""
+    data = entry.to_bytes()
+    return {"index": index, "leaf": merkle.leaf_hash(data).hex(), "entry": from_json(data, what="an entry")}
+
+
+def entry_list(registry: Registry, start: int, limit: int) -> list[Facts]:
+    """Entries in their order."""
+    log = registry.snapshot()
+    places: Sequence[int] = range(start, min(start + limit, log.ledger.size))
+    return [entry_facts(at, each) for at, each in zip(places, log.entries(places), strict=True)]
+
+
+def extension(registry: Registry, old: int, new: int | None = None) -> Extension:
+    """The proof that the log with `new` entries begins with its first `old` ones."""
+    leaves = registry.leaves()
+    size = len(leaves) if new is None else new
+    if not 0 < old <= size <= len(leaves):
+        raise not_there(f"the log has {len(leaves)} entries: sizes are 1 <= old <= new <= {len(leaves)}")
+    return Extension(old=old, new=size, path=tuple(merkle.consistency_proof(leaves[:size], old)))
+
+
+def known_head(registry: Registry, head: Head) -> bool:
+    """Whether a head is one that this log had."""
+    leaves = registry.leaves()
+    return 0 < head.size <= len(leaves) and merkle.root(leaves[: head.size]) == head.root

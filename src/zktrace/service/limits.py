@@ -1,0 +1,102 @@
+"""What every request passes first: its size, and how often its sender asks; and headers on every answer."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from threading import Lock
+from typing import Any, Final
+
+from zktrace.errors import Denied, LimitExceeded
+from zktrace.service.problems import TOO_OFTEN
+
+BODY_LIMIT: Final = 1 << 16  # bytes, where nothing larger is expected
+SENDERS: Final = 10_000  # that are remembered
+# first part of a path -> requests a minute from one address: what costs much, and what could be guessed at
+RATES: Final = {"sign-in": 20, "login": 20, "challenges": 30, "enter": 30, "judge": 20, "": 1200}
+POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+UNSAFE: Final = ("POST", "PUT", "PATCH", "DELETE")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Rates:
+    """How many requests an address has left: a bucket that fills evenly."""
+
+    def __init__(
+        self, rates: dict[str, int] | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rates = RATES if rates is None else rates
+        self._clock = clock
+        self._left: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._lock = Lock()
+
+    def take(self, address: str, what: str) -> None:
+        """Denied if there were too many."""
+        kind = what if what in self._rates else ""
+        rate, now = self._rates[kind], self._clock()
+        with self._lock:
+            left, at = self._left.pop((address, kind), (float(rate), now))
+            left = min(rate, left + (now - at) * rate / 60)
+            self._left[address, kind] = (max(left - 1, 0.0), now)
+            while len(self._left) > SENDERS:
+                self._left.popitem(last=False)
+        if left < 1:
+            raise Denied(f"more than {rate} such requests a minute: wait a little", status=TOO_OFTEN)
+
+
+def check_size(headers: dict[str, str], limit: int) -> None:
+    """LimitExceeded for a body that says that it is too large."""
+    length = headers.get("content-length", "0")
+    if not length.isascii() or not length.isdigit():
+        raise Denied("the length of the body is not a number", status=400)
+    if len(length) > 18 or int(length) > limit:
+        raise LimitExceeded(f"a body of {length[:30]} bytes, the limit is {limit}")
+
+
+def bounded(receive: Receive, limit: int) -> Receive:
+    """The same body, and LimitExceeded where it grows beyond the limit."""
+    size = 0
+
+    async def take() -> MutableMapping[str, Any]:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise LimitExceeded(f"a body of more than {limit} bytes")
+        return message
+
+    return take
+
+
+def dressed(send: Send, *, secure: bool) -> Send:
+    """The same answer with the headers that every one has, unless it has its own."""
+    extra = {"strict-transport-security": "max-age=31536000"} if secure else {}
+
+    async def give(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            found = list(message.get("headers", ()))
+            known = {name.lower() for name, _ in found}
+            found += [
+                (name.encode(), value.encode())
+                for name, value in (HEADERS | extra).items()
+                if name.encode() not in known
+            ]
+            message = {**message, "headers": found}
+        await send(message)
+
+    return give

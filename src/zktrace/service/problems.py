@@ -1,0 +1,77 @@
+"""What went wrong, as HTTP says it: a status and an `application/problem+json` (RFC 9457) for programs."""
+
+from typing import Final
+
+from zktrace.errors import (
+    Denied,
+    Error,
+    EvidenceRejected,
+    InputError,
+    InvalidProof,
+    LimitExceeded,
+    MissingExtra,
+    Refused,
+    Rejected,
+    WorkerDied,
+)
+from zktrace.primitives.text import one_line
+
+NOT_SIGNED_IN: Final = 401
+NOT_ALLOWED: Final = 403
+NOT_THERE: Final = 404
+TOO_OFTEN: Final = 429
+_STATUS: Final[tuple[tuple[type[Error], int], ...]] = (  # the first that fits
+    (LimitExceeded, 413),
+    (Refused, 409),
+    (InputError, 422),
+    (Rejected, 422),
+    (MissingExtra, 501),
+    (WorkerDied, 503),
+    (Error, 503),
+)
+TITLES: Final = {
+    400: "Not a request that can be read",
+    401: "Sign in first",
+    403: "Not for you",
+    404: "Not there",
+    405: "Not a way to ask for this",
+    409: "Refused",
+    411: "Length unknown",
+    413: "Too large",
+    415: "Another kind of content is expected",
+    416: "No such range",
+    422: "Cannot be used",
+    429: "Too often",
+    500: "A fault of ours",
+    501: "Not installed here",
+    503: "Not now",
+}
+
+
+def not_there(what: str) -> Denied:
+    """Nothing is found, or nothing that the visitor may know of: both look alike."""
+    return Denied(what, status=NOT_THERE)
+
+
+def status_of(error: Error) -> int:
+    """HTTP's number for one of our errors."""
+    if isinstance(error, Denied):
+        return error.status
+    return next(status for kind, status in _STATUS if isinstance(error, kind))
+
+
+def problem(error: Error) -> dict[str, object]:
+    """An error as a JSON problem; `error` is its class, as `--json` says it on the command line."""
+    status = status_of(error)
+    facts: dict[str, object] = {
+        "type": "about:blank",
+        "title": TITLES.get(status, "Refused"),
+        "status": status,
+        "detail": one_line(str(error), limit=2000),
+        "error": type(error).__name__,
+    }
+    if isinstance(error, InvalidProof):
+        facts |= {"check": error.check, "round": error.round}
+    if isinstance(error, EvidenceRejected):
+        facts |= {"step": error.step, "reason": one_line(error.reason, limit=2000)}
+    return facts

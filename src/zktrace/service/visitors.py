@@ -1,0 +1,205 @@
+"""Who asks, and how that is known: accounts with passwords, tokens, a station's proof of its credential."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from threading import BoundedSemaphore
+from typing import Final, Literal
+
+from cryptography.exceptions import InvalidKey
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from zktrace.credentials import MessageBinding, Proof, PublicKey, verify
+from zktrace.errors import Denied, Error, InputError, Refused
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.stores.database import Database
+from zktrace.service.problems import NOT_SIGNED_IN
+from zktrace.service.signing import login_message
+
+Role = Literal["public", "station", "auditor", "operator"]
+Kind = Literal["session", "link", "challenge"]
+
+ACCOUNTS: Final = ("operator", "auditor")  # roles that sign in with a password
+SECONDS: Final[dict[Kind, int]] = {"session": 12 * 3600, "link": 600, "challenge": 120}
+SHORTEST_PASSWORD: Final = 12
+LONGEST_PASSWORD: Final = 1024
+TOKEN_LIMIT: Final = 100  # characters
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._@-]{0,63}", re.ASCII)
+_HASHING: Final = BoundedSemaphore(2)  # passwords at a time: each takes the memory
+_NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A" * 43
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """Whoever makes a request."""
+
+    role: Role
+    name: str = ""
+    token: str = ""  # of the session; empty for the public
+
+    @property
+    def csrf(self) -> str:
+        """What forms of this session carry: it follows from the token, and not the other way round."""
+        return hashlib.sha256(b"zkt-csrf\0" + self.token.encode()).hexdigest()
+
+    def check_csrf(self, given: str) -> None:
+        """Denied unless a form was made for this session."""
+        if not self.token or not hmac.compare_digest(given.encode(), self.csrf.encode()):
+            raise Denied("this form is not of your session: load the page again", status=403)
+
+
+PUBLIC: Final = Visitor(role="public")
+
+
+class Accounts:
+    """Operators and auditors."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, name: str, role: str, password: str, *, replace: bool = False) -> None:
+        """A new account; with `replace` a known one gets a new role and password, and is signed out."""
+        if role not in ACCOUNTS:
+            raise InputError(f"{role!r} is no role of an account: {' or '.join(ACCOUNTS)}")
+        if not _NAME.fullmatch(name):
+            raise InputError(f"{name!r} is no account name: up to 64 letters, digits, '.', '_', '@', '-'")
+        hashed = hashed_password(password)
+        with self._database.writing() as change:
+            known = change.rows("SELECT name FROM zks_accounts WHERE name = :name", name=name)
+            if known and not replace:
+                raise Refused(f"an account {name} exists already (--force gives it a new password)")
+            change.run("DELETE FROM zks_accounts WHERE name = :name", name=name)
+            change.run(
+                "DELETE FROM zks_tokens WHERE name = :name AND role IN ('operator', 'auditor')", name=name
+            )
+            change.run(
+                "INSERT INTO zks_accounts (name, role, password, created) "
+                f"VALUES (:name, :role, :password, {self._database.now})",
+                name=name,
+                role=role,
+                password=hashed,
+            )
+
+    def remove(self, name: str) -> None:
+        """Take an account away and sign it out."""
+        with self._database.writing() as change:
+            if not change.run("DELETE FROM zks_accounts WHERE name = :name", name=name):
+                raise Refused(f"there is no account {name}")
+            change.run(
+                "DELETE FROM zks_tokens WHERE name = :name AND role IN ('operator', 'auditor')", name=name
+            )
+
+    def listed(self) -> list[tuple[str, str]]:
+        """Names and roles."""
+        with self._database.reading() as found:
+            rows = found.rows("SELECT name, role FROM zks_accounts ORDER BY name")
+        return [(each["name"], each["role"]) for each in rows]
+
+    def signed_in(self, name: str, password: str) -> Visitor:
+        """Whose password it is, or Denied; an unknown name takes as long as a wrong password."""
+        with self._database.reading() as found:
+            rows = found.rows("SELECT role, password FROM zks_accounts WHERE name = :name", name=name[:100])
+        fits = _fits(password, rows[0]["password"] if rows else _NOBODY)
+        if not rows or not fits:
+            raise Denied("the name or the password is wrong", status=NOT_SIGNED_IN)
+        return Visitor(role=rows[0]["role"], name=name)
+
+
+class Tokens:
+    """Sessions, one-time links and challenges. Only digests of them are kept."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def issue(self, kind: Kind, visitor: Visitor) -> str:
+        """A new token; what has expired goes meanwhile."""
+        token = secrets.token_urlsafe(32)
+        with self._database.writing() as change:
+            change.run(f"DELETE FROM zks_tokens WHERE expires < {self._database.now}")
+            change.run(
+                "INSERT INTO zks_tokens (digest, kind, role, name, expires) "
+                f"VALUES (:digest, :kind, :role, :name, {self._database.now} + :seconds)",
+                digest=_digest(token),
+                kind=kind,
+                role=visitor.role,
+                name=visitor.name,
+                seconds=SECONDS[kind],
+            )
+        return token
+
+    def visitor(self, token: str) -> Visitor:
+        """Whose session it is; the public, if it is nobody's."""
+        if not token or len(token) > TOKEN_LIMIT:
+            return PUBLIC
+        with self._database.reading() as found:
+            rows = found.rows(
+                "SELECT role, name FROM zks_tokens WHERE digest = :digest AND kind = 'session' "
+                f"AND expires > {self._database.now}",
+                digest=_digest(token),
+            )
+        return Visitor(role=rows[0]["role"], name=rows[0]["name"], token=token) if rows else PUBLIC
+
+    def take(self, kind: Kind, token: str) -> Visitor:
+        """Whose link or challenge it is. It works once."""
+        with self._database.writing() as change:
+            rows = change.rows(
+                "DELETE FROM zks_tokens WHERE digest = :digest AND kind = :kind "
+                f"AND expires > {self._database.now} RETURNING role, name",
+                digest=_digest(token[:TOKEN_LIMIT]),
+                kind=kind,
+            )
+        if not rows:
+            raise Denied(f"this {kind} has expired or was used: ask for a new one", status=NOT_SIGNED_IN)
+        return Visitor(role=rows[0]["role"], name=rows[0]["name"])
+
+    def end(self, token: str) -> None:
+        """Sign a session out."""
+        with self._database.writing() as change:
+            change.run("DELETE FROM zks_tokens WHERE digest = :digest", digest=_digest(token))
+
+
+def station_signed_in(
+    ledger: Ledger, tokens: Tokens, *, url: str, station: str, challenge: str, proof: bytes, weak: bool
+) -> Visitor:
+    """Who holds the credential of a station, shown by its signature of a challenge; else Denied.
+
+    The signature is over this service's own address: one that was made for another is worth nothing here.
+    """
+    tokens.take("challenge", challenge)
+    if station not in ledger.stations:
+        raise Denied("the station or its signature is not known here", status=NOT_SIGNED_IN)
+    public = PublicKey.from_bytes(ledger.station(station).enrolment.public_key)
+    message = login_message(url=url, station=station, challenge=challenge)
+    try:
+        verify(public, MessageBinding.of(message), Proof.from_bytes(proof), allow_weak_params=weak)
+    except Error as error:
+        said = f"the signature is not one of {station} for {url} ({error})"
+        raise Denied(said, status=NOT_SIGNED_IN) from error
+    return Visitor(role="station", name=station)
+
+
+def hashed_password(password: str) -> str:
+    """A password as it is kept: Argon2id in the PHC format."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InputError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
+    with _HASHING:
+        return Argon2id(
+            salt=secrets.token_bytes(16), length=32, iterations=3, lanes=1, memory_cost=1 << 16
+        ).derive_phc_encoded(password.encode())
+
+
+def _fits(password: str, hashed: str) -> bool:
+    if len(password) > LONGEST_PASSWORD:
+        return False
+    try:
+        with _HASHING:
+            Argon2id.verify_phc_encoded(password.encode(), hashed)
+    except InvalidKey:
+        return False
+    return True
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(b"zkt-token\0" + token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,168 @@
+"""What a worker does for each kind of job: one call of the front door, and what it says of it.
+
+Every kind can be done again after its worker was killed, and leaves what one that was not killed leaves: a
+release and a dispatch are found on record, and an investigation that was paid for goes on where it ended.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from zktrace.carriers import needs_training
+from zktrace.dispatch.dispatching import kept, recipients, remake
+from zktrace.errors import InputError, Refused
+from zktrace.front.case import TracedCase
+from zktrace.front.given import as_budget
+from zktrace.front.suspects import ReadSuspect, read_suspect
+from zktrace.front.workspace import Workspace
+from zktrace.models import model_digest, open_model
+from zktrace.primitives.files import sweep
+from zktrace.releases import OpenRelease
+from zktrace.service.jobs import JobRow, Jobs, Kind
+from zktrace.service.store import folder
+from zktrace.tracing import Plan, begun
+
+FETCHED_LIMIT: Final = 4 << 30  # bytes of copies that were made to be fetched, before the oldest go
+Result = dict[str, Any]
+
+
+def carry_out(home: Workspace, jobs: Jobs, job: JobRow) -> None:
+    """Do a job and settle it. Its errors are the caller's."""
+    if job.kind == "trace" and job.confirmed_by is None:
+        jobs.settle(job, "waiting", result=_planned(home, job))
+    else:
+        jobs.settle(job, "done", result=_WORK[job.kind](home, jobs, job))
+
+
+def _read(home: Workspace, job: JobRow) -> tuple[OpenRelease, ReadSuspect]:
+    opened = home.leaked(job.arguments["release"])
+    path = Path(job.arguments["file"])
+    return opened, read_suspect(opened, path, None, None, align=True)
+
+
+def _planned(home: Workspace, job: JobRow) -> Result:
+    """What would be looked at, in which order and for which part of the price. Nothing is scored."""
+    opened, read = _read(home, job)
+    plan = Plan.of(read.reading, opened.rule)
+    known = (place for place, case in opened.ledger.investigations.items() if case.suspect == read.digest)
+    return {
+        "suspect": read.digest.hex(),
+        "release": opened.name,
+        "recipients": len(opened.ledger.by_row),
+        "looks": [
+            {"carriers": list(each.carriers), "alignment": each.alignment, "share": str(each.share)}
+            for each in plan.looks
+        ],
+        "unread": dict(read.reading.left),
+        "known": list(known),
+    }
+
+
+def _trace(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
+    """The investigation. A first attempt that was killed may have paid for it: then that one goes on."""
+    path, release = Path(job.arguments["file"]), job.arguments["release"]
+    budget, suspect = Fraction(job.arguments["budget"]), bytes.fromhex(job.result["suspect"])
+    began = int(job.result["began"])
+    jobs.report(job, share=0.1, note="reading the suspect")
+    place = begun(home.registry.ledger(), suspect, release, began)
+    if place is None:
+        if model_digest(open_model(path)) != suspect:
+            raise Refused("the uploaded file is no longer the one that was planned for")
+        case = home.trace(path, budget=budget, release=release, once_after=began)
+    else:
+        case = home.resume(place, path, level=budget)
+    return _told(home, case)
+
+
+def _told(home: Workspace, case: TracedCase) -> Result:
+    page = report_path(home, case.case.place)
+    case.report(page, replace=True)
+    return {
+        "place": case.case.place,
+        "verdict": str(case.verdict),
+        "named": list(case.named),
+        "evidence": None if case.path is None else case.path.name,
+        "warnings": list(case.warnings),
+    }
+
+
+def report_path(home: Workspace, place: int) -> Path:
+    """Where the report of a case is kept, beside the service's other files."""
+    return folder(home, "reports") / f"case-{place}.html"
+
+
+def _dispatch(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
+    """Copies on record. Those that are computed are not kept: a station's is made again when it asks."""
+    opened = home.opened(job.arguments["release"])
+    given = {each.station for _, each in opened.ledger.dispatches if each.release == opened.name}
+    wanted = [name for name in recipients(opened.ledger, job.arguments["stations"]) if name not in given]
+    trained = needs_training(opened.carriers, opened.profile)
+    out = None if trained else folder(home, "making") / opened.name
+    made: list[str] = []
+
+    def show(station: str, share: float) -> None:
+        done = (len(made) + share * (share < 1)) / max(len(wanted), 1)
+        jobs.report(job, share=done, note=f"{station}, {len(made) + 1} of {len(wanted)}")
+
+    for copy in home.dispatch_all(wanted, opened, out=out, progress=show) if wanted else ():
+        made.append(copy.station)
+        if out is not None:
+            copy.path.unlink(missing_ok=True)
+    return {"release": opened.name, "made": len(made), "were_there": len(given)}
+
+
+def _release(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
+    """A shared model on record; one that this very job put there before it was killed is found."""
+    path, name = Path(job.arguments["file"]), job.arguments["name"]
+    jobs.report(job, share=0.1, note="reading the model")
+    ledger = home.registry.ledger()
+    if name in ledger.releases and ledger.release(name).model == model_digest(open_model(path)):
+        opened = home.opened(name)
+    else:
+        opened = home.release(path, name=name)
+    path.unlink(missing_ok=True)
+    return {"release": opened.name, "carriers": list(opened.carriers), "model": opened.record.model.hex()}
+
+
+def _copy(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
+    """A station's copy as a file: the one that is kept, or the same made again."""
+    station, opened = job.arguments["station"], home.opened(job.arguments["release"])
+    if opened.ledger.station(station).revoked is not None:
+        raise Refused(f"the station {station} is revoked: it gets no further copies")
+    path = home.copy_path(opened.name, station)
+    digest = kept(opened, station, path)
+    if digest is None:
+        place = folder(home, "fetched")
+        _make_room(place)
+        path = place / f"{opened.record.number}-{station}.safetensors"
+        sweep(path)
+        jobs.report(job, share=0.1, note="making the copy")
+        digest = kept(opened, station, path) or remake(opened, station, path)
+    return {"file": str(path), "digest": digest.hex(), "bytes": path.stat().st_size}
+
+
+def _make_room(place: Path) -> None:
+    """Take away the oldest copies beyond the limit: they are made again when somebody asks."""
+    files = sorted(place.glob("*.safetensors"), key=lambda each: each.stat().st_mtime, reverse=True)
+    size = 0
+    for each in files:
+        size += each.stat().st_size
+        if size > FETCHED_LIMIT:
+            each.unlink(missing_ok=True)
+
+
+_WORK: Final[Mapping[Kind, Callable[[Workspace, Jobs, JobRow], Result]]] = {
+    "trace": _trace,
+    "dispatch": _dispatch,
+    "release": _release,
+    "copy": _copy,
+}
+
+
+def check_budget(text: str) -> Fraction:
+    """The price of an investigation, as people write it."""
+    budget = as_budget(text)
+    if not 0 < budget < 1:
+        raise InputError(f"a budget must lie between 0 and 1, not be {text}")
+    return budget

@@ -1,0 +1,137 @@
+"""The process that does the jobs: it alone opens the code key, and what strangers uploaded.
+
+It is started by the service, renews its claim from a thread of its own, and ends when the service does. If it
+is killed, the service starts another one, and the job is taken up again when the claim has run out.
+"""
+
+import multiprocessing
+import os
+import signal
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+from zktrace.errors import Error
+from zktrace.front.workspace import Workspace
+from zktrace.primitives.text import one_line
+from zktrace.service.jobs import LEASE, Cancelled, JobRow, Jobs, Lost
+from zktrace.service.store import prepared
+from zktrace.service.work import carry_out
+
+PAUSE: Final = 0.5  # seconds between two looks for a job
+LOST: Final = 75  # exit code of a worker whose job was given to another one
+_SPAWN: Final = multiprocessing.get_context("spawn")
+
+
+def work(root: Path, ended: Event, *, lease: float = LEASE, pause: float = PAUSE) -> None:
+    """Do jobs until `ended`."""
+    home = Workspace.open(root)
+    jobs = Jobs(prepared(home))
+    while not ended.is_set():
+        try:
+            job = jobs.claim(lease=lease)
+        except Error:  # a database that is away comes back
+            job = None
+        if job is None:
+            ended.wait(pause)
+        else:
+            do(home, jobs, job, lease=lease)
+
+
+def do(home: Workspace, jobs: Jobs, job: JobRow, *, lease: float = LEASE) -> None:
+    """One job that was claimed, whatever comes of it."""
+    done = Event()
+    keeper = Thread(target=_keep, args=(jobs, job, done, lease), daemon=True)
+    keeper.start()
+    try:
+        carry_out(home, jobs, job)
+    except Lost:
+        return
+    except Cancelled as error:
+        _settled(jobs, job, "cancelled", str(error))
+    except Error as error:
+        _settled(jobs, job, "failed", str(error))
+    except Exception as error:
+        _settled(jobs, job, "failed", f"a fault of ours, {type(error).__name__}: {error}")
+    finally:
+        done.set()
+        keeper.join()
+
+
+def _settled(jobs: Jobs, job: JobRow, state: str, error: str) -> None:
+    with suppress(Error):  # it is another worker's, or the database is away: the claim runs out
+        jobs.settle(job, "cancelled" if state == "cancelled" else "failed", error=one_line(error, limit=1000))
+
+
+def _keep(jobs: Jobs, job: JobRow, done: Event, lease: float) -> None:
+    """Renew a claim. A worker that lost it stops at once, before it does anything twice."""
+    while not done.wait(lease / 3):
+        try:
+            jobs.renew(job, lease=lease)
+        except Lost:
+            if not done.is_set() and multiprocessing.parent_process() is not None:
+                os._exit(LOST)
+            return
+        except Error:  # a database that is away
+            continue
+
+
+class Crew:
+    """Worker processes that are there as long as the service is."""
+
+    def __init__(self, root: Path, count: int, *, lease: float = LEASE) -> None:
+        self._root, self._count, self._lease = root, count, lease
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._pipes: dict[int, Connection] = {}
+        self.processes: dict[int, multiprocessing.process.BaseProcess] = {}
+
+    def start(self) -> None:
+        """Start them, and start one anew whenever one has ended."""
+        for number in range(self._count):
+            self._start(number)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End them all; what they were at is taken up again by whoever comes next."""
+        self._ended.set()
+        self._thread.join()
+        for number, process in self.processes.items():
+            self._pipes[number].close()
+            process.join(2)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(1.0):
+            for number, process in list(self.processes.items()):
+                if not process.is_alive():
+                    self._pipes[number].close()
+                    self._start(number)
+
+    def _start(self, number: int) -> None:
+        ours, theirs = _SPAWN.Pipe()
+        process = _SPAWN.Process(target=_serve, args=(self._root, theirs, self._lease))
+        process.daemon = True
+        process.start()
+        theirs.close()
+        self._pipes[number], self.processes[number] = ours, process
+
+
+def _serve(root: Path, pipe: Connection, lease: float) -> None:
+    """The life of a worker; the end of the pipe is the end of the service."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ended = Event()
+
+    def listen() -> None:
+        with suppress(EOFError, OSError):
+            pipe.recv()
+        ended.set()
+        if not Event().wait(1.0):
+            os._exit(0)
+
+    Thread(target=listen, daemon=True).start()
+    work(root, ended, lease=lease)
