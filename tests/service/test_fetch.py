@@ -17,6 +17,7 @@ from service.small import House, house, served
 from zktrace.cli.app import run
 from zktrace.errors import Refused, ServiceFailed
 from zktrace.models import model_digest, open_model
+from zktrace.registry.signing import Receipt
 from zktrace.service.client import Service
 
 
@@ -206,3 +207,27 @@ def test_a_copy_made_with_other_settings_is_not_passed_off_as_the_one_on_record(
     (failed,) = made.work()
     assert "made with other settings" in str(failed.error)
     assert len(made.home.registry.ledger().dispatches) == 1
+
+
+def test_a_station_signs_for_the_copy_that_it_fetched(
+    made: House, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, out, receipt = str(made.home.root.parent / "bravo.key"), tmp_path / "mine", tmp_path / "receipt"
+    command = ["fetch", url, "--key", key, "--release", "r1", "--out", str(out), "--receipt", str(receipt)]
+    before = made.home.registry.ledger().size
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["entry"] == before
+    assert made.home.registry.ledger().signers("r1") == {"bravo"}
+    assert Receipt.from_bytes(receipt.read_bytes()).delivery.copies == (recorded(made, "bravo"),)
+    assert run(command) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_a_station_signs_for_nothing_else_than_what_it_has(made: House, url: str, tmp_path: Path) -> None:
+    charlie = made.credentials["charlie"]
+    service = Service.signed_in(url, charlie)
+    service.fetch("r1", tmp_path / "mine")
+    Service.signed_in(url, made.credentials["alpha"]).fetch("r1", tmp_path / "other")
+    with pytest.raises(Refused, match="none of those that were given"):
+        service.sign(charlie.key, "r1", tmp_path / "other")
+    assert "charlie" not in made.home.registry.ledger().signers("r1")

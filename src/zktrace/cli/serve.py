@@ -135,6 +135,10 @@ def fetch(
     out: Annotated[
         Path | None, typer.Option("--out", help="The file. Default: RELEASE-STATION.safetensors, here.")
     ] = None,
+    signed: Annotated[
+        Path | None,
+        typer.Option("--receipt", help="Sign for the copy, send the receipt, and keep it in this file."),
+    ] = None,
     authority: Authority = None,
     force: Force = False,
     as_json: Json = False,
@@ -142,16 +146,24 @@ def fetch(
     """Fetch a station's own copy from a service, and check its digest. An interrupted download goes on."""
     from zktrace.cli.progress import named_progress
     from zktrace.front.credential import Credential
+    from zktrace.primitives.files import write_atomic
     from zktrace.service.client import Service
 
     credential = Credential.load(key)
     path = out or Path(f"{release}-{credential.name}.safetensors")
-    check_free(path, force=force)
+    for each in (path, *(() if signed is None else (signed,))):
+        check_free(each, force=force)
     service = Service.signed_in(url, credential, authority=authority)
     with named_progress("copy", 2) as progress:
         digest = service.fetch(release, path, replace=force, progress=progress)
     facts = {"ok": True, "file": str(path), "digest": digest.hex(), "release": release}
-    emit(facts, as_json=as_json, text=f"{path}\n{digest.hex()}")
+    text = f"{path}\n{digest.hex()}"
+    if signed is not None:
+        receipt, entry = service.sign(credential.key, release, path)
+        write_atomic(signed, receipt.to_bytes() + b"\n", replace=force)
+        facts |= {"receipt": str(signed), "entry": entry}
+        text = f"{text}\n{signed}  signed for, entry {entry} of the log"
+    emit(facts, as_json=as_json, text=text)
 
 
 def _accounts(workspace: Path | None) -> "Accounts":

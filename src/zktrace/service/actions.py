@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, Field
 
 from zktrace.credentials.proof import FILE_LIMIT as PROOF_LIMIT
 from zktrace.errors import MalformedProof
-from zktrace.service import asking
+from zktrace.service import asking, receiving
 from zktrace.service.access import Anybody, AtDesk, Member, Operator, Station
 from zktrace.service.jobs import JobRow
 from zktrace.service.problems import not_there
@@ -161,6 +161,18 @@ def ask_for_copy(release: str, desk: AtDesk, visitor: Station) -> Facts:
 def copy_state(release: str, desk: AtDesk, visitor: Station) -> Facts:
     """Whether your own copy is ready; its digest and size."""
     return own(asking.ready(desk, release, visitor.name))
+
+
+@router.get("/copies/{release}/delivery", tags=COPIES)
+def asked_to_sign(release: str, desk: AtDesk, visitor: Station) -> Response:
+    """What you were handed of a release and have not signed for: sign it, and send the receipt."""
+    return Response(receiving.asked(desk, release, visitor.name), media_type="application/json")
+
+
+@router.post("/receipts", tags=COPIES, status_code=201)
+async def receive(request: Request, desk: AtDesk, visitor: Station) -> Facts:
+    """Your receipt (the body), as `zktrace credential receipt` or `zktrace fetch --sign` makes it."""
+    return receiving.taken(desk, await request.body(), visitor.name)
 
 
 @router.get("/copies/{release}/file", tags=COPIES, response_class=FileResponse)

@@ -73,6 +73,18 @@ def export(desk: AtDesk, _: Anybody) -> StreamingResponse:
     )
 
 
+@router.get("/log/checkpoint", tags=PUBLIC_TAG, response_class=PlainTextResponse)
+def checkpoint(desk: AtDesk, _: Anybody) -> PlainTextResponse:
+    """The last head that the log signed, with what witnesses signed of it: a note of C2SP."""
+    return PlainTextResponse(facts.checkpoint(desk.home))
+
+
+@router.get("/log/witnesses", tags=PUBLIC_TAG)
+def witnesses(desk: AtDesk, _: Anybody) -> Facts:
+    """Who is asked to watch the log, with their public keys."""
+    return facts.witness_facts(desk.home)
+
+
 @router.get("/me", tags=["for everybody with an account or a credential"])
 def me(desk: AtDesk, visitor: Member) -> Facts:
     """Who you are; of a station, what it was given."""

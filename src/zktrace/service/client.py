@@ -1,4 +1,4 @@
-"""A station's side of the service: signing in with its credential, fetching its copy."""
+"""A station's side of the service: signing in with its credential, fetching its copy, signing for it."""
 
 import base64
 import http.client
@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 from urllib.parse import quote, urlsplit
 
-from zktrace.credentials import MessageBinding, prove
+from zktrace.credentials import MessageBinding, SecretKey, prove
 from zktrace.errors import Error, InputError, Refused, ServiceFailed
 from zktrace.front.credential import Credential
+from zktrace.front.receipts import sign
 from zktrace.models import model_digest, open_model
 from zktrace.primitives.text import one_line
+from zktrace.registry.signing import FILE_LIMIT as SIGNED_LIMIT
+from zktrace.registry.signing import Delivery, Receipt
 from zktrace.service.signing import login_message
 
 ANSWER_LIMIT: Final = 1 << 20  # bytes of an answer that is no file
@@ -65,19 +68,29 @@ class Service:
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """One question and its answer; ServiceFailed with what the service says, if it refuses."""
-        data = b"" if body is None else json.dumps(body).encode()
+        return self._json(method, path, b"" if body is None else json.dumps(body).encode())
+
+    def _json(self, method: str, path: str, data: bytes) -> dict[str, Any]:
+        return self._object(self._bytes(method, path, data, limit=ANSWER_LIMIT))
+
+    def _bytes(self, method: str, path: str, data: bytes, *, limit: int) -> bytes:
+        """An answer as it came, ServiceFailed if it is a refusal."""
         with self._asked(method, path, data, {"content-type": "application/json"}) as answer:
-            text = answer.read(ANSWER_LIMIT + 1)
-        if len(text) > ANSWER_LIMIT:
-            raise ServiceFailed(f"{self.url}: an answer of more than {ANSWER_LIMIT} bytes")
+            text = answer.read(limit + 1)
+        if len(text) > limit:
+            raise ServiceFailed(f"{self.url}: an answer of more than {limit} bytes")
+        if answer.status >= 400:
+            said = self._object(text).get("detail", answer.status)
+            raise ServiceFailed(f"{self.url}: {one_line(str(said), limit=500)}")
+        return text
+
+    def _object(self, text: bytes) -> dict[str, Any]:
         try:
             found = json.loads(text)
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise ServiceFailed(f"{self.url}: answers {answer.status}, and not as a zktrace service does")
-        if answer.status >= 400:
-            raise ServiceFailed(f"{self.url}: {one_line(str(found.get('detail', answer.status)), limit=500)}")
+            raise ServiceFailed(f"{self.url}: answers, and not as a zktrace service does")
         return found
 
     def fetch(
@@ -110,6 +123,20 @@ class Service:
             raise Refused(f"{path}: exists already (--force replaces it)")
         os.replace(part, path)
         return found
+
+    def sign(self, key: SecretKey, release: str, path: Path) -> tuple[Receipt, int]:
+        """Sign for our copy, which lies at a path, and send the receipt; it, and the entry that it has now.
+
+        What the service asks us to sign for has to be this very copy, and nothing else.
+        """
+        where = f"/api/v1/copies/{quote(release, safe='')}/delivery"
+        delivery = Delivery.from_bytes(self._bytes("GET", where, b"", limit=SIGNED_LIMIT))
+        receipt = sign(key, delivery, [path])
+        answer = self._json("POST", "/api/v1/receipts", receipt.to_bytes())
+        entry = answer.get("entry")
+        if not isinstance(entry, int):
+            raise ServiceFailed(f"{self.url}: does not say where the receipt stands in the log")
+        return receipt, entry
 
     def _checked(self, part: Path, digest: str) -> bytes:
         """The digest of what came, if it is the one that was announced; anything else is not kept."""

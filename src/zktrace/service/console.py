@@ -163,7 +163,15 @@ def log(request: Request, desk: AtDesk, _: Anybody, start: From | None = None) -
     ledger = registry.ledger()
     first = max(ledger.size - facts.PAGE, 0) if start is None else start
     rows = [_told(each) for each in facts.entry_list(registry, first, facts.PAGE)]
-    return page(request, "log.html", head=facts.head_facts(ledger), rows=rows, start=first, step=facts.PAGE)
+    return page(
+        request,
+        "log.html",
+        head=facts.head_facts(ledger),
+        rows=rows,
+        start=first,
+        step=facts.PAGE,
+        seen=facts.witness_facts(desk.home),
+    )
 
 
 @router.get("/log/{index:int}")

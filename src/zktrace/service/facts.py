@@ -7,12 +7,14 @@ from zktrace.front.case import kept_evidence
 from zktrace.front.workspace import Workspace
 from zktrace.primitives import merkle
 from zktrace.primitives.canonical import from_json
-from zktrace.registry.ledger import Ledger
+from zktrace.registry.ledger import Ledger, signed_for
 from zktrace.registry.log import Extension, Head
 from zktrace.registry.overview import CaseLine, case_lines, overview
 from zktrace.registry.records import Entry, ReleaseRecord
 from zktrace.registry.registry import Registry
+from zktrace.registry.witnessing import PublicLog
 from zktrace.service.problems import not_there
+from zktrace.transparency.checkpoint import LogCheckpoint
 
 PAGE: Final = 100  # things of a list at a time
 MOST: Final = 500
@@ -43,6 +45,7 @@ def overview_facts(ledger: Ledger) -> Facts:
                 "carriers": list(each.carriers),
                 "copies": each.copies,
                 "stations": each.stations,
+                "signed": each.signed,
             }
             for each in found.releases
         ],
@@ -82,7 +85,7 @@ def station_facts(ledger: Ledger, name: str) -> Facts:
     """A station and what it was given. Nothing of its row is known here."""
     if name not in ledger.stations:
         raise not_there(f"no station {name[:64]} is enrolled")
-    found = ledger.station(name)
+    found, signed = ledger.station(name), _signed(ledger)
     return {
         "station": name,
         "place": found.enrolment.row,
@@ -92,11 +95,21 @@ def station_facts(ledger: Ledger, name: str) -> Facts:
         "public_key": found.enrolment.public_key.hex(),
         "request": found.enrolment.request.hex(),
         "copies": [
-            {"entry": place, "release": each.release, "digest": each.copy.hex()}
+            {
+                "entry": place,
+                "release": each.release,
+                "digest": each.copy.hex(),
+                "signed": signed.get((name, each.release, each.copy)),
+            }
             for place, each in ledger.dispatches
             if each.station == name
         ],
     }
+
+
+def _signed(ledger: Ledger) -> dict[tuple[str, str, bytes | int], int]:
+    """By station, release, and copy or round: the entry of the receipt."""
+    return {part: place for place, each in ledger.receipts for part in signed_for(each)}
 
 
 def release_of(ledger: Ledger, name: str) -> tuple[int, ReleaseRecord]:
@@ -109,6 +122,7 @@ def release_of(ledger: Ledger, name: str) -> tuple[int, ReleaseRecord]:
 def release_facts(ledger: Ledger, name: str) -> Facts:
     """A release and who has copies of it."""
     place, record = release_of(ledger, name)
+    signed = _signed(ledger)
     return {
         "release": name,
         "number": record.number,
@@ -120,7 +134,12 @@ def release_facts(ledger: Ledger, name: str) -> Facts:
         ],
         "guarded": any(each.frozen for each in record.layouts),
         "copies": [
-            {"entry": at, "station": each.station, "digest": each.copy.hex()}
+            {
+                "entry": at,
+                "station": each.station,
+                "digest": each.copy.hex(),
+                "signed": signed.get((each.station, name, each.copy)),
+            }
             for at, each in ledger.dispatches
             if each.release == name
         ],
@@ -196,3 +215,32 @@ def known_head(registry: Registry, head: Head) -> bool:
     """Whether a head is one that this log had."""
     leaves = registry.leaves()
     return 0 < head.size <= len(leaves) and merkle.root(leaves[: head.size]) == head.root
+
+
+def checkpoint(home: Workspace) -> bytes:
+    """The last checkpoint of the log with its cosignatures, as its file says it; or that there is none."""
+    note = PublicLog(home).last()
+    if note is None:
+        raise not_there("this log has signed no checkpoint yet (zktrace log checkpoint)")
+    return note.to_bytes()
+
+
+def witness_facts(home: Workspace) -> Facts:
+    """Who is asked to watch the log, and what of it is signed. No signature is verified here."""
+    log = PublicLog(home)
+    note, asked = log.last(), log.witnesses()
+    signed = None if note is None else LogCheckpoint.from_text(note.text)
+    by = set() if note is None else {(each.name, each.key) for each in note.signatures}
+    return {
+        "checkpoint": None
+        if signed is None
+        else {"origin": signed.origin, "size": signed.size, "root": signed.root.hex()},
+        "witnesses": [
+            {
+                "name": each.key.name,
+                "key": each.key.to_text(),
+                "cosigned": (each.key.name, each.key.key_id) in by,
+            }
+            for each in asked
+        ],
+    }

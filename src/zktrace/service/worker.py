@@ -52,12 +52,18 @@ def do(home: Workspace, jobs: Jobs, job: JobRow, *, lease: float = LEASE) -> Non
     except Cancelled as error:
         _settled(jobs, job, "cancelled", str(error))
     except Error as error:
-        _settled(jobs, job, "failed", str(error))
+        _settled(jobs, job, "failed", _said(home, job, str(error)))
     except Exception as error:
-        _settled(jobs, job, "failed", f"a fault of ours, {type(error).__name__}: {error}")
+        _settled(jobs, job, "failed", _said(home, job, f"a fault of ours, {type(error).__name__}: {error}"))
     finally:
         done.set()
         keeper.join()
+
+
+def _said(home: Workspace, job: JobRow, error: str) -> str:
+    """What went wrong, without the places of files on this machine."""
+    file = str(job.arguments.get("file") or home.root)
+    return error.replace(file, "the uploaded file").replace(str(home.root), "the workspace")
 
 
 def _settled(jobs: Jobs, job: JobRow, state: str, error: str) -> None:
