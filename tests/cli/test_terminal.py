@@ -8,7 +8,7 @@ import click
 import pytest
 import typer
 
-from zktrace.cli.app import COMMANDS, JUDGE, OPERATOR, RESEARCHER, STATION, app, run
+from zktrace.cli.app import COMMANDS, JUDGE, OPERATOR, RESEARCHER, STATION, WITNESS, app, run
 
 
 def test_commands_stand_under_who_uses_them() -> None:
@@ -36,6 +36,7 @@ def test_every_command_is_somebodys_in_the_order_of_the_life_cycle() -> None:
     assert list(dict.fromkeys(each.panel for each in COMMANDS.values())) == [
         STATION,
         OPERATOR,
+        WITNESS,
         JUDGE,
         RESEARCHER,
     ]

@@ -64,6 +64,7 @@ FORMATS = {
 }
 # Names that only ever go into a hash: they begin no file.
 DOMAINS = {
+    "zkt-baseline-v1",
     "zkt-biases-v1",
     "zkt-commitment-v1",
     "zkt-data-v1",
@@ -72,6 +73,7 @@ DOMAINS = {
     "zkt-findings-v1",
     "zkt-innocent-law-v1",
     "zkt-key-v1",
+    "zkt-login-v1",
     "zkt-model-state-v1",
     "zkt-readout-v1",
     "zkt-record-v1",
@@ -85,7 +87,7 @@ DOMAINS = {
 # Caches: whatever such a file is like, another version of the program (or of numpy) makes it again.
 MADE_AGAIN = {"zkt-gnss-samples-v1", "zkt-ledger-v2"}
 # New since the last release: they get samples with the next one.
-UNRELEASED = {"zkt-delivery-v1", "zkt-receipt-v1"}
+UNRELEASED = {"zkt-delivery-v1", "zkt-order-labels-v1", "zkt-receipt-v1"}
 # Formats without a name of their own.
 NAMELESS = (
     "credentials/component.txt",

@@ -18,7 +18,7 @@ from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import Ground, grounds
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.runner import run_study
-from zktrace.studies.suspects import ATTACKERS, Students
+from zktrace.studies.suspects import ASKED, ATTACKERS, Students
 from zktrace.studies.tables import disguise_table, stability_table
 
 LENGTHS = {"weight": 256, "feature": 64, "output": 32}
@@ -137,4 +137,4 @@ def test_a_batch_has_all_federations_on_the_same_data_in_the_same_profile(tmp_pa
     assert [{each.key for each in batch.needs} for batch in found] == [
         {each.key for each in found[0].needs}
     ] * 2
-    assert [batch.size for batch in found] == [2 * len(ATTACKERS)] * 2
+    assert [batch.size for batch in found] == [2 * len(ATTACKERS), 2 * (len(ATTACKERS) - len(ASKED))]

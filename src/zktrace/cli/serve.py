@@ -13,7 +13,7 @@ from zktrace.errors import InputError
 if TYPE_CHECKING:
     from zktrace.service.visitors import Accounts
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(help="Accounts of the console: operators and auditors.", no_args_is_help=True)
 
 ServiceAddress = Annotated[str, typer.Argument(help="Address of the service, http(s)://HOST[:PORT].")]
 StationKey = Annotated[Path, typer.Option("--key", help="The station's secret key, NAME.key.")]
