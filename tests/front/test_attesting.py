@@ -31,7 +31,7 @@ from zktrace.primitives.canonical import to_json
 from zktrace.registry.requests import Request
 from zktrace.registry.signing import Receipt
 from zktrace.registry.witnessing import PublicLog
-from zktrace.transparency.envelope import IN_TOTO, Envelope
+from zktrace.transparency.envelope import IN_TOTO, SignedEnvelope
 from zktrace.transparency.keys import Kind, Signer, Verifier
 from zktrace.transparency.proof import LogProof
 
@@ -58,12 +58,12 @@ class World:
         return PublicLog(self.home).signers()
 
     def body(self, kind: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(Envelope.from_bytes(self.files[kind]).payload)
+        found: dict[str, Any] = json.loads(SignedEnvelope.from_bytes(self.files[kind]).payload)
         return found
 
     def signed(self, body: dict[str, Any]) -> bytes:
         """By the log's own keys: what an operator who lies would hand out."""
-        return Envelope.sign(IN_TOTO, to_json(body), self.signers).to_bytes()
+        return SignedEnvelope.sign(IN_TOTO, to_json(body), self.signers).to_bytes()
 
 
 def shared() -> dict[str, np.ndarray]:
@@ -144,7 +144,7 @@ def test_no_statement_says_anything_of_a_station_that_it_does_not_name(world: Wo
     }  # fmt: skip
     others = [model_digest(open_model(world.home.copy_path("r1", name))) for name in ("bravo", "carol")]
     for kind in STATED:
-        predicate = Statement.from_bytes(Envelope.from_bytes(world.files[kind]).payload).predicate
+        predicate = Statement.from_bytes(SignedEnvelope.from_bytes(world.files[kind]).payload).predicate
         assert predicate.as_json().keys() == fields[kind]
         whole = b"".join(each.proof for each in predicate.places)
         opened = b"".join(LogProof.from_bytes(each.proof).extra or b"" for each in predicate.places)
@@ -235,7 +235,7 @@ def test_a_statement_of_another_kind_about_the_same_entry_does_not_hold(world: W
 
 
 def test_another_stations_entry_makes_another_statement(world: World) -> None:
-    other = json.loads(Envelope.from_bytes(attest_dispatch(world.home, "bravo", "r1")).payload)
+    other = json.loads(SignedEnvelope.from_bytes(attest_dispatch(world.home, "bravo", "r1")).payload)
     body = put(world.body("dispatch"), ("predicate", "log"), other["predicate"]["log"])
     with pytest.raises(InvalidProof, match="not what the entries of the log say"):
         check_attestation(world.signed(body), keys=world.keys)
@@ -258,7 +258,7 @@ def test_only_the_keys_that_are_given_count(world: World) -> None:
     data, statement = world.files["dispatch"], world.body("dispatch")
     with pytest.raises(InvalidProof, match="envelope"):
         check_attestation(data, keys=[stranger.verifier])
-    forged = Envelope.sign(IN_TOTO, to_json(statement), [stranger]).to_bytes()
+    forged = SignedEnvelope.sign(IN_TOTO, to_json(statement), [stranger]).to_bytes()
     with pytest.raises(InvalidProof, match="envelope"):
         check_attestation(forged, keys=world.keys)
     with pytest.raises(InvalidProof, match="checkpoint"):  # a right statement; its log is another's
@@ -270,7 +270,7 @@ def test_only_the_keys_that_are_given_count(world: World) -> None:
         check_attestation(data, keys=[])
     with pytest.raises(InputError):
         check_attestation(data, keys=[WITNESS.verifier])
-    other = Envelope.sign("application/json", to_json(statement), world.signers)
+    other = SignedEnvelope.sign("application/json", to_json(statement), world.signers)
     with pytest.raises(InvalidProof, match="of the kind"):
         check_attestation(other.to_bytes(), keys=world.keys)
 
@@ -352,7 +352,7 @@ def test_a_receipt_for_rounds_says_in_which_a_copy_was_sent() -> None:
 def test_whatever_is_read_is_a_statement_of_the_same_bytes_or_an_error_of_ours(
     world: World, cut: int, put_in: bytes, kind: str
 ) -> None:
-    whole = Envelope.from_bytes(world.files[kind]).payload
+    whole = SignedEnvelope.from_bytes(world.files[kind]).payload
     for data in (put_in, whole[:cut] + put_in + whole[cut + len(put_in) :], whole[:cut]):
         try:
             found = Statement.from_bytes(data)

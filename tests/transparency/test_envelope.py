@@ -15,8 +15,8 @@ from zktrace.transparency.envelope import (
     FILE_LIMIT,
     IN_TOTO,
     PAYLOAD_LIMIT,
-    Envelope,
     EnvelopeSignature,
+    SignedEnvelope,
     key_id,
     signed_message,
 )
@@ -37,7 +37,7 @@ PAYLOAD = b'{"_type":"https://in-toto.io/Statement/v1"}'
 def decided(vector: dict[str, Any]) -> str:
     keys = [SIGNERS[name].verifier for name in vector["trustedKeys"]]
     try:
-        found = Envelope.from_bytes(json.dumps(vector["envelope"]).encode())
+        found = SignedEnvelope.from_bytes(json.dumps(vector["envelope"]).encode())
         found.verify(keys, kinds=vector["supportedPayloadTypes"], quorum=vector["threshold"])
     except (InvalidProof, MalformedFile):
         return "reject"
@@ -75,33 +75,35 @@ def test_the_example_in_the_text_of_the_protocol() -> None:
 
 def test_what_is_written_is_canonical_and_read_again() -> None:
     signers = [key(kind) for kind in KINDS]
-    made = Envelope.sign(IN_TOTO, PAYLOAD, signers)
-    assert Envelope.from_bytes(made.to_bytes()) == made
+    made = SignedEnvelope.sign(IN_TOTO, PAYLOAD, signers)
+    assert SignedEnvelope.from_bytes(made.to_bytes()) == made
     body = json.loads(made.to_bytes())
     assert made.to_bytes().decode() == json.dumps(body, sort_keys=True, separators=(",", ":")) + "\n"
     assert [each["keyid"] for each in body["signatures"]] == [key_id(each.verifier) for each in signers]
     assert made.verify([each.verifier for each in signers], quorum=2) == tuple(e.verifier for e in signers)
     spaced = json.dumps(body | {"more": {"of": ["it"]}}, indent=2).encode()
-    assert Envelope.from_bytes(spaced).to_bytes() == made.to_bytes()
+    assert SignedEnvelope.from_bytes(spaced).to_bytes() == made.to_bytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_byte_of_type_payload_and_signature_counts(kind: Kind) -> None:
     signer = key(kind)
-    made = Envelope.sign(IN_TOTO, PAYLOAD, [signer])
+    made = SignedEnvelope.sign(IN_TOTO, PAYLOAD, [signer])
     value, step = made.signatures[0].value, 1 if kind is Kind.NOTE else 211
     bent = [
-        Envelope(kind=IN_TOTO[:at] + "x" + IN_TOTO[at + 1 :], payload=PAYLOAD, signatures=made.signatures)
+        SignedEnvelope(
+            kind=IN_TOTO[:at] + "x" + IN_TOTO[at + 1 :], payload=PAYLOAD, signatures=made.signatures
+        )
         for at in range(len(IN_TOTO))
     ]
     for at in range(len(PAYLOAD)):
         payload = PAYLOAD[:at] + bytes([PAYLOAD[at] ^ 1]) + PAYLOAD[at + 1 :]
-        bent.append(Envelope(kind=IN_TOTO, payload=payload, signatures=made.signatures))
+        bent.append(SignedEnvelope(kind=IN_TOTO, payload=payload, signatures=made.signatures))
     wrong = [value[:-1], value + b"\x00", b"\x00"]
     wrong += [value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :] for at in range(0, len(value), step)]
     for each in wrong:
         signatures = (EnvelopeSignature(value=each, key_id=made.signatures[0].key_id),)
-        bent.append(Envelope(kind=IN_TOTO, payload=PAYLOAD, signatures=signatures))
+        bent.append(SignedEnvelope(kind=IN_TOTO, payload=PAYLOAD, signatures=signatures))
     for envelope in bent:
         with pytest.raises(InvalidProof):
             envelope.verify([signer.verifier], kinds=(IN_TOTO, envelope.kind))
@@ -113,9 +115,9 @@ def test_every_byte_of_type_payload_and_signature_counts(kind: Kind) -> None:
 
 def test_a_hint_decides_nothing() -> None:
     signer, other = key(), key(number=2)
-    value = Envelope.sign(IN_TOTO, PAYLOAD, [signer]).signatures[0].value
+    value = SignedEnvelope.sign(IN_TOTO, PAYLOAD, [signer]).signatures[0].value
     for hint in ("", "somebody", key_id(other.verifier)):
-        made = Envelope(
+        made = SignedEnvelope(
             kind=IN_TOTO, payload=PAYLOAD, signatures=(EnvelopeSignature(value=value, key_id=hint),)
         )
         assert made.verify([other.verifier, signer.verifier]) == (signer.verifier,)
@@ -126,17 +128,17 @@ def test_a_hint_decides_nothing() -> None:
 def test_a_key_counts_once_under_whatever_names() -> None:
     twice = [key().verifier, key(name="another.name").verifier]
     with pytest.raises(InputError, match="twice"):
-        Envelope.sign(IN_TOTO, PAYLOAD, [key()]).verify(twice, quorum=2)
+        SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key()]).verify(twice, quorum=2)
 
 
 def test_only_keys_of_logs_sign_and_are_asked() -> None:
     witness = key(Kind.COSIGNATURE, name="w")
     for call in (
-        lambda: Envelope.sign(IN_TOTO, PAYLOAD, [witness]),
-        lambda: Envelope.sign(IN_TOTO, PAYLOAD, []),
-        lambda: Envelope.sign(IN_TOTO, PAYLOAD, [key()]).verify([witness.verifier]),
-        lambda: Envelope.sign(IN_TOTO, PAYLOAD, [key()]).verify([key().verifier], quorum=2),
-        lambda: Envelope.sign(IN_TOTO, PAYLOAD, [key()]).verify([key().verifier], quorum=0),
+        lambda: SignedEnvelope.sign(IN_TOTO, PAYLOAD, [witness]),
+        lambda: SignedEnvelope.sign(IN_TOTO, PAYLOAD, []),
+        lambda: SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key()]).verify([witness.verifier]),
+        lambda: SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key()]).verify([key().verifier], quorum=2),
+        lambda: SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key()]).verify([key().verifier], quorum=0),
     ):
         with pytest.raises(InputError):
             call()
@@ -147,12 +149,12 @@ def test_no_signature_of_an_envelope_is_one_of_a_checkpoint(kind: Kind) -> None:
     """One key signs both: a payload that is a checkpoint's text makes no checkpoint, and the other way."""
     log = Log(signer=key(kind))
     note = log.note(5)
-    made = Envelope.sign(IN_TOTO, note.text.encode(), [log.signer])
+    made = SignedEnvelope.sign(IN_TOTO, note.text.encode(), [log.signer])
     value = made.signatures[0].value
     lent = note.signatures[0].value
     signatures = (EnvelopeSignature(value=lent[8:] if kind.timed else lent),)
     with pytest.raises(InvalidProof):
-        Envelope(kind=IN_TOTO, payload=note.text.encode(), signatures=signatures).verify(
+        SignedEnvelope(kind=IN_TOTO, payload=note.text.encode(), signatures=signatures).verify(
             [log.signer.verifier]
         )
     stamped = bytes(8) + value if kind.timed else value
@@ -163,7 +165,7 @@ def test_no_signature_of_an_envelope_is_one_of_a_checkpoint(kind: Kind) -> None:
 
 
 def bodies() -> list[dict[str, Any]]:
-    whole = json.loads(Envelope.sign(IN_TOTO, PAYLOAD, [key()]).to_bytes())
+    whole = json.loads(SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key()]).to_bytes())
     one = whole["signatures"][0]
     return [
         whole | {"payload": value} for value in (7, None, [], "=", "e30", "e31=", "-/==", "ä", "e30=\n")
@@ -182,7 +184,7 @@ def bodies() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("body", bodies(), ids=range(len(bodies())))
 def test_what_is_no_envelope(body: dict[str, Any]) -> None:
     with pytest.raises(MalformedFile):
-        Envelope.from_bytes(json.dumps(body).encode())
+        SignedEnvelope.from_bytes(json.dumps(body).encode())
 
 
 @pytest.mark.parametrize(
@@ -191,31 +193,31 @@ def test_what_is_no_envelope(body: dict[str, Any]) -> None:
 )
 def test_what_is_no_json_object_of_an_envelope(data: bytes) -> None:
     with pytest.raises(MalformedFile):
-        Envelope.from_bytes(data)
+        SignedEnvelope.from_bytes(data)
 
 
 def test_an_envelope_is_bounded_before_it_is_read() -> None:
     for data in (b" " * (FILE_LIMIT + 1), b"[" + b"1," * 2000 + b"1]"):
         with pytest.raises(LimitExceeded):
-            Envelope.from_bytes(data)
+            SignedEnvelope.from_bytes(data)
     with pytest.raises(LimitExceeded):
-        Envelope.sign(IN_TOTO, bytes(PAYLOAD_LIMIT + 1), [key()])
-    largest = Envelope.sign(IN_TOTO, bytes(PAYLOAD_LIMIT), [key()])
-    assert Envelope.from_bytes(largest.to_bytes()) == largest
+        SignedEnvelope.sign(IN_TOTO, bytes(PAYLOAD_LIMIT + 1), [key()])
+    largest = SignedEnvelope.sign(IN_TOTO, bytes(PAYLOAD_LIMIT), [key()])
+    assert SignedEnvelope.from_bytes(largest.to_bytes()) == largest
 
 
 @given(data=st.binary(max_size=200), cut=st.integers(0, 500), put=st.binary(max_size=4))
 def test_whatever_is_read_is_written_and_read_again_or_an_error_of_ours(
     data: bytes, cut: int, put: bytes
 ) -> None:
-    made = Envelope.sign(IN_TOTO, PAYLOAD, [key()])
+    made = SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key()])
     whole = made.to_bytes()
     for each in (data, whole[:cut] + put + whole[cut + len(put) :]):
         try:
-            found = Envelope.from_bytes(each)
+            found = SignedEnvelope.from_bytes(each)
         except Error:
             continue
-        assert Envelope.from_bytes(found.to_bytes()) == found
+        assert SignedEnvelope.from_bytes(found.to_bytes()) == found
         try:
             found.verify([key().verifier])
         except InvalidProof:
@@ -225,6 +227,6 @@ def test_whatever_is_read_is_written_and_read_again_or_an_error_of_ours(
 
 def test_keys_are_read_from_the_lines_that_logs_publish() -> None:
     line = key(Kind.ML_DSA_COSIGNATURE).verifier.to_text()
-    made = Envelope.sign(IN_TOTO, PAYLOAD, [key(Kind.ML_DSA_COSIGNATURE)])
+    made = SignedEnvelope.sign(IN_TOTO, PAYLOAD, [key(Kind.ML_DSA_COSIGNATURE)])
     assert made.verify([Verifier.from_text(line)])
     assert line.startswith(made.signatures[0].key_id)

@@ -107,8 +107,27 @@ class Predicate(Declared):
         return opened[0]
 
 
+class CopyPredicate(Predicate):
+    """What one entry says of a station's copy."""
+
+    __slots__ = ()
+    station: str
+    copy: bytes
+    log: LogPlace
+
+    @property
+    def state(self) -> bytes:
+        """Of the copy."""
+        return self.copy
+
+    @property
+    def places(self) -> tuple[LogPlace, ...]:
+        """The entry."""
+        return (self.log,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchPredicate(Predicate):
+class DispatchPredicate(CopyPredicate):
     """A copy was made for a station."""
 
     kind: ClassVar = "dispatch"
@@ -129,23 +148,13 @@ class DispatchPredicate(Predicate):
         """Whose copy."""
         return f"a copy of {self.release} for {self.station}"
 
-    @property
-    def state(self) -> bytes:
-        """Of the copy."""
-        return self.copy
-
-    @property
-    def places(self) -> tuple[LogPlace, ...]:
-        """The dispatch."""
-        return (self.log,)
-
     def again(self) -> Predicate:
         """From the entry."""
         return self.of(self.log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptPredicate(Predicate):
+class ReceiptPredicate(CopyPredicate):
     """A station signed for a copy."""
 
     kind: ClassVar = "receipt"
@@ -179,16 +188,6 @@ class ReceiptPredicate(Predicate):
     def headline(self) -> str:
         """Who signed."""
         return f"{self.station} signed for a copy of {self.release}"
-
-    @property
-    def state(self) -> bytes:
-        """Of the copy."""
-        return self.copy
-
-    @property
-    def places(self) -> tuple[LogPlace, ...]:
-        """The receipt."""
-        return (self.log,)
 
     def again(self) -> Predicate:
         """From the entry."""

@@ -20,7 +20,7 @@ from zktrace.models import model_digest, open_model
 from zktrace.models.oms import oms_digest
 from zktrace.primitives.canonical import from_json, to_json
 from zktrace.primitives.fields import choice, octets, table, text
-from zktrace.transparency.envelope import IN_TOTO, Envelope
+from zktrace.transparency.envelope import IN_TOTO, SignedEnvelope
 from zktrace.transparency.keys import Signer, Verifier
 from zktrace.transparency.trust import Trust, TrustedCheckpoint
 
@@ -97,7 +97,7 @@ class CheckedStatement:
 
 def attest(statement: Statement, signers: Sequence[Signer]) -> bytes:
     """The statement in an envelope with signatures of the log's keys: a file."""
-    return Envelope.sign(IN_TOTO, statement.to_bytes(), signers).to_bytes()
+    return SignedEnvelope.sign(IN_TOTO, statement.to_bytes(), signers).to_bytes()
 
 
 def check_attestation(
@@ -112,7 +112,7 @@ def check_attestation(
     Each of `witnesses` must have cosigned the checkpoint. With `model` that is the one it is about.
     """
     trust = Trust(logs=tuple(keys), witnesses=tuple(witnesses), quorum=len(witnesses))
-    envelope = Envelope.from_bytes(data)
+    envelope = SignedEnvelope.from_bytes(data)
     signed = envelope.verify(keys)  # (1)
     statement = Statement.from_bytes(envelope.payload)  # (2)
     checkpoint = statement.predicate.verify(trust)  # (3), (4)

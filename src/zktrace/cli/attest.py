@@ -66,7 +66,8 @@ def receipt(
 
     check_free(out, force=force)
     home = workspace_at(workspace)
-    _write(out, attest_receipt(home, name, release_named(home, release), model), force=force, as_json=as_json)
+    data = attest_receipt(home, name, release_named(home, release), model)
+    _write(out, data, force=force, as_json=as_json)
 
 
 @app.command()
@@ -122,10 +123,10 @@ def check(
 def _write(path: Path, data: bytes, *, force: bool, as_json: bool) -> None:
     from zktrace.attestations.statement import Statement
     from zktrace.primitives.files import write_atomic
-    from zktrace.transparency.envelope import Envelope
+    from zktrace.transparency.envelope import SignedEnvelope
 
     write_atomic(path, data, secret=True, replace=force)  # who has which copy is not for everybody
-    said = Statement.from_bytes(Envelope.from_bytes(data).payload)
+    said = Statement.from_bytes(SignedEnvelope.from_bytes(data).payload)
     facts = {
         "ok": True,
         "statement": str(path),

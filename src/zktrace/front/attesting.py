@@ -13,16 +13,14 @@ from zktrace.attestations.predicates import (
 from zktrace.attestations.statement import Statement, attest, check_attestation
 from zktrace.errors import Refused
 from zktrace.models import model_digest, open_model
+from zktrace.registry.ledger import Ledger
 from zktrace.registry.witnessing import PublicLog
 from zktrace.registry.workspace import Home
 
 
 def attest_dispatch(home: Home, station: str, release: str, model: Path | None = None) -> bytes:
     """That a copy was made for a station: the one in `model`, or in the workspace."""
-    ledger = home.registry.ledger()
-    ledger.station(station), ledger.release(release)
-    path = _copy(home, station, release, model)
-    state = model_digest(open_model(path))
+    ledger, path, state = _handed(home, station, release, model)
     places = [
         place
         for place, each in ledger.dispatches
@@ -34,10 +32,7 @@ def attest_dispatch(home: Home, station: str, release: str, model: Path | None =
 
 def attest_receipt(home: Home, station: str, release: str, model: Path | None = None) -> bytes:
     """That a station signed for a copy: the one in `model`, or in the workspace."""
-    ledger = home.registry.ledger()
-    ledger.station(station), ledger.release(release)
-    path = _copy(home, station, release, model)
-    state = model_digest(open_model(path))
+    ledger, path, state = _handed(home, station, release, model)
     places = [
         place
         for place, each in ledger.receipts
@@ -64,11 +59,15 @@ def attest_verdict(home: Home, investigation: int, suspect: Path) -> bytes:
     return _attested(home, suspect, said)
 
 
-def _copy(home: Home, station: str, release: str, model: Path | None) -> Path:
+def _handed(home: Home, station: str, release: str, model: Path | None) -> tuple[Ledger, Path, bytes]:
+    """What is on record, the file of a station's copy, and the digest of its state."""
+    ledger = home.registry.ledger()
+    ledger.station(station)
+    ledger.release(release)
     path = home.copy_path(release, station) if model is None else model
     if model is None and not path.exists():
         raise Refused(f"the workspace keeps no copy of {release} for {station}: give the file (--model)")
-    return path
+    return ledger, path, model_digest(open_model(path))
 
 
 def _last(places: Sequence[int], otherwise: str) -> int:

@@ -61,7 +61,7 @@ class EnvelopeSignature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
+class SignedEnvelope:
     """A payload and its signatures, none of them verified."""
 
     kind: str  # of the payload
