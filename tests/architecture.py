@@ -37,6 +37,7 @@ LIGHT = (
     "transparency",
     "registry",
     "releases",
+    "attestations",
     "evidence",
     "tracing",
     "court",
@@ -48,7 +49,7 @@ LIGHT_TOO = {  # of what stands below the line: closed-form copies and the front
     "marking": {"settings", "writer", "weight", "copies", "spread"},
     "guarding": {"broadcasts", "guard", "subspace"},
     "dispatch": {"copies", "dispatching", "standing"},
-    "front": {"given", "credential", "case", "workspace", "judging", "receipts"},
+    "front": {"given", "credential", "case", "workspace", "judging", "receipts", "attesting"},
 }
 
 # Rooms that may see less than their place allows.
@@ -56,6 +57,7 @@ ONLY = {
     "attacks": {"errors", "learning"},
     "readouts": {"errors", "primitives", "derivation", "carriers", "models"},
     "transparency": {"errors", "primitives"},
+    "attestations": {"errors", "primitives", "models", "transparency", "registry"},
     "court": set(LIGHT) - {"releases", "tracing"},
     "report": set(ORDER) - {"front", "demo", "service", "cli", "attacks"},
 }

@@ -124,6 +124,11 @@ COMMANDS: Final = {
         "The append-only log: its head, its proofs, and whether it still is what it was.",
     ),
     "registry": Command("registry:app", OPERATOR, "The registry as a whole."),
+    "attest": Command(
+        "attest:app",
+        OPERATOR,
+        "Statements about copies and suspects that other tools read (in-toto), and a check of them.",
+    ),
     "witness": Command(
         "witness:app",
         WITNESS,

@@ -81,6 +81,16 @@ def workspace_at(folder: Path | None) -> "Workspace":
     return Workspace.find() if folder is None else Workspace.open(folder)
 
 
+def release_named(home: "Workspace", name: str | None) -> str:
+    """The name of a release that is there: the latest, unless `--release` names another."""
+    ledger = home.registry.ledger()
+    if name is not None:
+        return ledger.release(name).name
+    if not ledger.release_names:
+        raise InputError("there is no release yet")
+    return ledger.release_names[-1]
+
+
 def budget_option(text: str) -> Fraction:
     """A probability as people write it (0.01, 1e-3, 1/100), as the exact number it says."""
     from zktrace.primitives.exact import exact_budget

@@ -1,7 +1,7 @@
 """`zktrace receipts`, and `credential receipt` of a station: who signed for which copy, and who did not."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,13 +13,11 @@ from zktrace.cli.options import (
     ReleaseName,
     StationName,
     WorkspaceFolder,
+    release_named,
     workspace_at,
 )
 from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
-
-if TYPE_CHECKING:
-    from zktrace.front.workspace import Workspace
 
 app = typer.Typer(help="Who signed for which copy, and who did not.", no_args_is_help=True)
 
@@ -33,7 +31,7 @@ def list_receipts(
     from zktrace.registry.overview import unsigned
 
     home = workspace_at(workspace)
-    ledger, name = home.registry.ledger(), _release(home, release)
+    ledger, name = home.registry.ledger(), release_named(home, release)
     waiting, rows, lines = set(unsigned(ledger, name)), [], []
     for station in ledger.by_row:
         found = kept(home, station, name) if station in ledger.signers(name) else ()
@@ -65,7 +63,7 @@ def ask(
 
     check_free(out, force=force)
     home = workspace_at(workspace)
-    made = delivery(home, name, _release(home, release), rounds=rounds)
+    made = delivery(home, name, release_named(home, release), rounds=rounds)
     write_atomic(out, made.to_bytes() + b"\n", replace=force)
     facts = {
         "ok": True,
@@ -142,15 +140,6 @@ def receipt(
     }
     text = f"{out}  {asked.station} signs for {_copies(len(asked.copies))} of {asked.release}\n{asked.head}"
     emit(facts, as_json=as_json, text=text)
-
-
-def _release(home: "Workspace", name: str | None) -> str:
-    ledger = home.registry.ledger()
-    if name is not None:
-        return ledger.release(name).name
-    if not ledger.release_names:
-        raise InputError("there is no release yet")
-    return ledger.release_names[-1]
 
 
 def _copies(count: int) -> str:
