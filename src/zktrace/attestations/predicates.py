@@ -7,6 +7,7 @@
 Nothing else is said: no row, no score, and no station but the one that the entry is about, or that is named.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, Final, Self, TypeVar
@@ -63,7 +64,7 @@ class LogPlace(Declared):
         return proof.verify(trust)
 
 
-class Predicate(Declared):
+class Predicate(Declared, ABC):
     """What is said of a model by entries of the log."""
 
     __slots__ = ()
@@ -76,23 +77,23 @@ class Predicate(Declared):
         return TYPES.format(self.kind)
 
     @property
+    @abstractmethod
     def headline(self) -> str:
         """What it says, in a few words."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def state(self) -> bytes:
         """The digest of the tensors of the model that it is about, as the log has it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def places(self) -> tuple[LogPlace, ...]:
         """The entries that it follows from; the first is the one that it tells."""
-        raise NotImplementedError
 
+    @abstractmethod
     def again(self) -> "Predicate":
         """What the entries say, made anew."""
-        raise NotImplementedError
 
     def verify(self, trust: Trust) -> TrustedCheckpoint:
         """The checkpoint of its entries, if it is to be trusted and they say what this says; else Rejected.
