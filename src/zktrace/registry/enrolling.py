@@ -1,5 +1,7 @@
 """Enrolling a station: the next place, under the lock, for whoever holds the key that asks."""
 
+from dataclasses import replace
+
 from zktrace.registry.ledger import Ledger, check_name
 from zktrace.registry.records import PLACE, EnrolmentRecord, Record
 from zktrace.registry.registry import Registry
@@ -9,12 +11,14 @@ from zktrace.registry.requests import Request
 def enrol(registry: Registry, *, station: str, request: Request, allow_weak_params: bool = False) -> int:
     """Put a station on record at the place that is next; the index of its entry."""
     check_name(station, "station")
-    request.verify(request.offer, allow_weak_params=allow_weak_params)  # not under the lock: it takes a while
+    # whatever takes a while is done before the lock, for which all wait
+    request.verify(request.offer, allow_weak_params=allow_weak_params)
+    asked = enrolment(station, 0, request, bits=registry.known().ledger.setup.identity_bits)
 
     def next_place(ledger: Ledger) -> Record:
         place = len(ledger.by_row)
         request.check_offer(ledger.offer(PLACE, place).digest)
-        return enrolment(station, place, request, bits=ledger.setup.identity_bits)
+        return replace(asked, row=place)
 
     return registry.add(next_place)
 

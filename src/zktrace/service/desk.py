@@ -57,6 +57,7 @@ class FrontDesk:
     def of(cls, home: Workspace, settings: Settings, *, rates: Rates | None = None) -> Self:
         """For a workspace; the tables are made if they are not there."""
         database = prepared(home)
+        database.keep_connections()
         return cls(
             home=home,
             settings=settings,
