@@ -381,8 +381,9 @@ def test_where_a_transaction_is_lost_nothing_of_it_is_there_and_all_are_told() -
     registry.add(setup())
     stations = [enrolment("abc"[at], at, request("abc"[at], OFFER), bits=128) for at in range(3)]
     store.lost = True
-    found = added_by_threads(registry, store, list(stations))
-    assert [str(each) for each in found] == ["the database is gone"] * 3
+    found = added_by_threads(registry, store, [dispatch("nobody"), *stations])
+    assert "no station" in str(found[0])
+    assert [str(each) for each in found[1:]] == ["the database is gone"] * 3
     store.lost = False
     assert registry.ledger().size == 1
     assert [registry.add(each) for each in stations] == [1, 2, 3]
