@@ -13,6 +13,7 @@
     │   ├── CannotTell            what was handed in decides neither way
     │   ├── WeakParameters        a parameter set for tests or reproduction, where a strong one is due
     │   └── Refused               a file that would be overwritten, a path that is not there
+    │       └── Unavailable       a database or a disk that cannot be had at the moment
     ├── MissingExtra              a package that is not installed, and the extra that brings it (exit code 2)
     ├── Unsupported               what this build of a library cannot do (exit code 2)
     ├── WorkerDied                a process of ours that ended in the middle of a task (exit code 2)
@@ -123,6 +124,10 @@ class Unsupported(Error):
 
 class Refused(InputError):
     """An operation on a path that would lose something, or that has nothing to work on."""
+
+
+class Unavailable(Refused):
+    """A database that does not answer, or a disk that takes nothing more: not what was asked is wrong."""
 
 
 class WorkerDied(Error):

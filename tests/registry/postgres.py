@@ -3,12 +3,14 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from time import sleep
 
 USERS = ("postgres", "nobody")  # whom a server runs as if we are root: it refuses to be
 
@@ -64,20 +66,44 @@ def running(*, durable: bool = False) -> Iterator["Server"]:
     )
     try:
         call(str(tools / "initdb"), "-D", data, "-U", "zkt", "-A", "trust", "--no-sync", "-E", "UTF8")
-        call(str(tools / "pg_ctl"), "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
+
+        def start() -> None:
+            call(str(tools / "pg_ctl"), "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
+
+        start()
         try:
-            yield Server(folder)
+            yield Server(folder, start)
         finally:
             call(str(tools / "pg_ctl"), "-D", data, "-w", "-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def children(number: int) -> list[int]:
+    """The processes that a process started."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(each.read_text().rpartition(")")[2].split()[1]) == number:
+                found.append(int(each.parent.name))
+    return found
+
+
 class Server:
     """Makes databases."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, start: Callable[[], None]) -> None:
         self._folder = folder
+        self.start = start
+
+    def kill(self) -> None:
+        """As a power cut does it: the server's processes, and nothing is said to anybody."""
+        number = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+        others = children(number)
+        os.kill(number, signal.SIGKILL)
+        while any(Path(f"/proc/{each}").exists() for each in others):  # they see that their parent is gone
+            sleep(0.02)
+        (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def new_database(self, **settings: str) -> str:
         """The URL of a new, empty database."""

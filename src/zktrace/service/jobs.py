@@ -26,6 +26,7 @@ KINDS: Final[tuple[Kind, ...]] = ("trace", "dispatch", "release", "copy")
 LEASE: Final = 30.0  # seconds
 ATTEMPTS: Final = 3  # a job that ended its worker so often is given up
 LISTED: Final = 100
+_SET_BACK: Final = 60.0  # seconds: clocks of one machine do not differ by more unless somebody sets them
 _ENDED: Final = ("done", "failed", "cancelled")
 _ID: Final = 32  # characters
 
@@ -85,6 +86,12 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def files(self) -> set[str]:
+        """What was uploaded for jobs."""
+        with self._database.reading() as found:
+            rows = found.rows("SELECT arguments FROM zks_jobs WHERE kind IN ('trace', 'release')")
+        return {str(json.loads(each["arguments"]).get("file")) for each in rows}
+
     def add(self, kind: Kind, arguments: Mapping[str, Any], *, subject: str, by: str) -> JobRow:
         """A new job; or the one on this subject that has not ended, if it is of a kind that is shared."""
         with self._database.writing() as change:
@@ -135,7 +142,10 @@ class Jobs:
 
     def claim(self, *, lease: float = LEASE) -> JobRow | None:
         """The oldest job that waits for a worker, or whose worker has not been heard of; now it is ours."""
-        free = f"state = 'queued' OR (state = 'running' AND lease < {self._database.now})"
+        now = self._database.now
+        # a row of the future: the clock was set back since, and the lease would last until it is there again
+        gone = f"lease < {now} OR changed > {now} + {_SET_BACK}"
+        free = f"state = 'queued' OR (state = 'running' AND ({gone}))"
         with self._database.reading() as found:
             if not found.rows(f"SELECT id FROM zks_jobs WHERE {free} LIMIT 1"):
                 return None
@@ -167,7 +177,7 @@ class Jobs:
         """Keep the claim; whether somebody wants the job to stop."""
         with self._database.writing() as change:
             rows = change.rows(
-                f"UPDATE zks_jobs SET lease = {self._database.now} + :lease "
+                f"UPDATE zks_jobs SET lease = {self._database.now} + :lease, changed = {self._database.now} "
                 "WHERE id = :id AND attempt = :attempt AND state = 'running' RETURNING stopping",
                 lease=lease,
                 id=job.id,

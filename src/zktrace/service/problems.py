@@ -12,6 +12,7 @@ from zktrace.errors import (
     MissingExtra,
     Refused,
     Rejected,
+    Unavailable,
     WorkerDied,
 )
 from zktrace.primitives.text import one_line
@@ -22,6 +23,7 @@ NOT_THERE: Final = 404
 TOO_OFTEN: Final = 429
 _STATUS: Final[tuple[tuple[type[Error], int], ...]] = (  # the first that fits
     (LimitExceeded, 413),
+    (Unavailable, 503),
     (Refused, 409),
     (InputError, 422),
     (Rejected, 422),

@@ -8,7 +8,9 @@ import uvicorn
 from zktrace.errors import InputError
 from zktrace.front.workspace import Workspace
 from zktrace.service.app import make_app
-from zktrace.service.desk import Settings
+from zktrace.service.desk import FrontDesk, Settings
+from zktrace.service.store import folder
+from zktrace.service.uploads import sweep
 from zktrace.service.worker import Crew
 
 
@@ -42,6 +44,9 @@ def serve(home: Workspace, listening: Listening, settings: Settings, *, workers:
     if workers < 0:
         raise InputError(f"{workers} workers: none is the least")
     app = make_app(home, settings)
+    desk: FrontDesk = app.state.desk
+    sweep(folder(home, "uploads"), desk.jobs.files())
+    sweep(folder(home, "judged"), ())
     crew = Crew(home.root, workers)
     crew.start()
     try:
@@ -61,3 +66,4 @@ def serve(home: Workspace, listening: Listening, settings: Settings, *, workers:
         )
     finally:
         crew.stop()
+        home.database.close()

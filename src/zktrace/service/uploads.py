@@ -6,7 +6,9 @@ name for it is text.
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -15,7 +17,7 @@ from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from zktrace.errors import Denied, LimitExceeded, MalformedFile, Refused
+from zktrace.errors import Denied, LimitExceeded, MalformedFile, Refused, Unavailable
 from zktrace.primitives.text import one_line
 from zktrace.service.visitors import Visitor
 
@@ -46,9 +48,10 @@ async def received(request: Request, visitor: Visitor, place: Path, *, limit: in
     form = _Form(visitor=visitor, place=place, limit=limit, csrf=csrf)
     parser = MultipartParser(boundary, form.callbacks())
     try:
-        async for chunk in request.stream():
-            parser.write(chunk)
-        parser.finalize()
+        with kept_by_the_disk():
+            async for chunk in request.stream():
+                parser.write(chunk)
+            parser.finalize()
     except MultipartParseError as error:
         form.drop()
         raise MalformedFile(f"the form cannot be read ({one_line(str(error), limit=100)})") from None
@@ -63,7 +66,7 @@ async def saved(stream: AsyncIterator[bytes], place: Path, *, limit: int) -> tup
     path, handle = _new_file(place)
     size = 0
     try:
-        with handle:
+        with kept_by_the_disk(), handle:
             async for chunk in stream:
                 size = _grown(size, chunk, limit)
                 handle.write(chunk)
@@ -71,6 +74,28 @@ async def saved(stream: AsyncIterator[bytes], place: Path, *, limit: int) -> tup
         path.unlink(missing_ok=True)
         raise
     return path, size
+
+
+@contextmanager
+def kept_by_the_disk() -> Iterator[None]:
+    """Unavailable if it is not."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(
+            f"the upload cannot be kept ({(error.strerror or 'unknown reason').lower()})"
+        ) from error
+
+
+def sweep(place: Path, wanted: Collection[str], *, older: float = 24 * 3600) -> int:
+    """Remove what was left of uploads whose service was killed: files that no job is about, a day old."""
+    gone = 0
+    for each in place.iterdir():
+        with suppress(OSError):
+            if str(each) not in wanted and each.stat().st_mtime < time.time() - older:
+                each.unlink()
+                gone += 1
+    return gone
 
 
 def _new_file(place: Path) -> tuple[Path, BinaryIO]:

@@ -12,15 +12,17 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 
-from zktrace.errors import InputError, MissingExtra, Refused
+from zktrace.errors import InputError, MissingExtra, Refused, Unavailable
 from zktrace.primitives.text import one_line
 
 WAIT_SECONDS: Final = 60  # for the lock
 _KEPT: Final = 16  # connections, and as many more in a rush
 _WRITES: Final = "zkt_writes"
+_AWAY: Final = (OperationalError, InterfaceError, PoolTimeout)  # what another attempt may do away with
 _DRIVERS: Final = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -74,6 +76,10 @@ class Database:
                 pool_timeout=WAIT_SECONDS,
                 pool_pre_ping=True,
             )
+
+    def close(self) -> None:
+        """Let go of the connections at hand."""
+        self._engine.dispose()
 
     def make_file(self) -> None:
         """The file of an SQLite database, for its owner alone, if it is not there."""
@@ -129,7 +135,8 @@ class Database:
         except SQLAlchemyError as error:
             said = str(error.orig if isinstance(error, DBAPIError) else error)
             first = next(iter(said.strip().splitlines()), type(error).__name__)
-            raise Refused(f"{self.place}: {one_line(_scrubbed(first, self._url), limit=300)}") from None
+            kind = Unavailable if isinstance(error, _AWAY) else Refused
+            raise kind(f"{self.place}: {one_line(_scrubbed(first, self._url), limit=300)}") from None
 
     def _make_engine(self, **pool: Any) -> Engine:  # noqa: ANN401
         if not self.sqlite:
