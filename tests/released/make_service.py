@@ -19,12 +19,13 @@ from zktrace.service import visitors
 from zktrace.service.asking import investigation
 from zktrace.service.desk import FrontDesk, Settings
 from zktrace.service.jobs import Jobs
-from zktrace.service.store import SCHEMA_VERSION, folder, prepared
+from zktrace.service.migrations import VERSION
+from zktrace.service.store import folder, prepared
 from zktrace.service.visitors import Visitor
 from zktrace.service.worker import do
 
 HERE = Path(__file__).parent
-OUT = HERE / f"service-{SCHEMA_VERSION}.sql"
+OUT = HERE / f"service-{VERSION}.sql"
 PASSWORD = "correct horse battery"  # noqa: S105
 SUSPECT = HERE / "0.2.0" / "suspects" / "alpha.safetensors"
 CENTURY = 100 * 366 * 24 * 3600
