@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import zktrace
+from released.service_sample import HERE, LIGHT, PASSWORD, SUSPECT
 from zktrace.service import visitors
 from zktrace.service.asking import investigation
 from zktrace.service.desk import FrontDesk, Settings
@@ -24,10 +25,7 @@ from zktrace.service.store import folder, prepared
 from zktrace.service.visitors import Visitor
 from zktrace.service.worker import do
 
-HERE = Path(__file__).parent
 OUT = HERE / f"service-{VERSION}.sql"
-PASSWORD = "correct horse battery"  # noqa: S105
-SUSPECT = HERE / "0.2.0" / "suspects" / "alpha.safetensors"
 CENTURY = 100 * 366 * 24 * 3600
 
 
@@ -81,7 +79,7 @@ def main() -> int:
         sys.stderr.write(f"{OUT.name} is there already, and what was released stays as it is\n")
         return 2
     with tempfile.TemporaryDirectory() as place:
-        root = shutil.copytree(HERE / "0.2.0" / "light", Path(place) / "light")
+        root = shutil.copytree(LIGHT, Path(place) / "light")
         for each in (root, *root.rglob("*")):
             each.chmod(0o700 if each.is_dir() else 0o600)
         home = zktrace.Workspace.open(root)

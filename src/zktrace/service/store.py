@@ -40,7 +40,7 @@ def brought_up(database: Database) -> Database:
     return database
 
 
-def _version(database: Database, connection: Any) -> int:
+def _version(database: Database, connection: Any) -> int:  # noqa: ANN401
     """Of the tables that are there; 0 if there are none."""
     if not database.has_table(connection, "zks_schema"):
         return 0
@@ -50,8 +50,8 @@ def _version(database: Database, connection: Any) -> int:
         raise Refused(f"{database.place}: the service's tables do not say of which version they are")
     if found > VERSION:
         raise Refused(
-            f"{database.place}: the service's tables are of version {found}, and this zktrace knows those up to "
-            f"{VERSION}: a later one made them"
+            f"{database.place}: the service's tables are of version {found}, which a later zktrace made; "
+            f"this one knows them up to version {VERSION}"
         )
     return int(found)
 

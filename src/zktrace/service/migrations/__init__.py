@@ -1,4 +1,4 @@
-"""The service's tables from version to version: a file of `versions` makes one of those that the one before made.
+"""The service's tables from version to version: each file of `versions` goes on where the one before ended.
 
 Alembic goes through them, and notes in a table of its own how far it is. Each is a few statements that SQLite
 and PostgreSQL both understand. There is no way back but a copy of the database.
@@ -14,13 +14,13 @@ from alembic.util import CommandError
 
 from zktrace.errors import Refused
 
-VERSION: Final = 1  # of the last file
+VERSION: Final = 2  # of the last file
 BY_HAND: Final = 1  # tables of this version were made before there were migrations
 _ALEMBIC: Final = Lock()  # it keeps what it works on in globals
 
 
 def migrate(connection: Any, found: int) -> None:  # noqa: ANN401
-    """Bring tables of the version `found`, 0 if there are none, up to ours; in the connection's transaction."""
+    """Bring tables of version `found`, 0 if there are none, up to ours in the connection's transaction."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection
