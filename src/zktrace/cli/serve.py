@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.interrupt import SERVICE, patience
 from zktrace.cli.options import Force, Json, WorkspaceFolder, workspace_at
 from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
@@ -73,7 +74,8 @@ def serve(
     facts = {"ok": True, "workspace": str(home.root), "url": settings.url}
     emit(facts, as_json=as_json, text=f"serving {home.root} at {settings.url}")
     sys.stdout.flush()
-    listen(home, listening, settings, workers=workers)
+    with patience(SERVICE):
+        listen(home, listening, settings, workers=workers)
 
 
 @app.command()
