@@ -205,6 +205,7 @@ def test_no_command_is_left_out() -> None:
         ("sklearn", "train --out out", "learn"),
         ("flwr", "train --engine flower --out out", "federation"),
         ("alembic", "operator list --workspace home", "service"),
+        ("uvicorn", "demo --serve --out out", "service"),
         ("psycopg", "init out --database postgresql://nobody@localhost/none", "postgresql"),
     ],
 )
