@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "demo": ("--out OUT", "learn"),
     "dispatch": ("--all --workspace w", "operator"),
     "fetch": ("http://127.0.0.1:9 --key none.key --release r1", None),
+    "join": ("http://127.0.0.1:9 --key none.key --invitation x", None),
     "login": ("http://127.0.0.1:9 --key none.key", None),
     "operator add": ("x --password-stdin --workspace w", "operator"),
     "operator list": ("--workspace w", "operator"),

@@ -20,7 +20,6 @@ from zktrace.front.workspace import Workspace
 from zktrace.models import ModelState, model_digest, open_model
 from zktrace.registry.export import write_export
 from zktrace.registry.log import Head
-from zktrace.registry.overview import unsigned
 from zktrace.registry.records import Entry
 from zktrace.registry.requests import Request
 from zktrace.registry.signing import COPIES_LIMIT, Delivery, Receipt, ReceiptRecord
@@ -66,7 +65,7 @@ def test_a_station_signs_and_it_is_on_record(home: Workspace) -> None:
     assert (place, path is not None and path.read_bytes()) == (index, made.to_bytes() + b"\n")
     ledger = home.registry.ledger()
     assert ledger.signers("r1") == {"bravo"}
-    assert unsigned(ledger, "r1") == ("alpha",)
+    assert ledger.unsigned("r1") == ["alpha"]
     with pytest.raises(Refused, match="has not signed for"):
         delivery(home, "bravo", "r1")
     with pytest.raises(Refused, match="has signed for this copy of r1 already"):

@@ -39,8 +39,8 @@ def missing() -> str | None:
 
 
 @contextmanager
-def running() -> Iterator["Server"]:
-    """A server for the length of the block."""
+def running(*, durable: bool = False) -> Iterator["Server"]:
+    """A server for the length of the block; a durable one waits for the disk, as a real one does."""
     folder, user, tools = Path(tempfile.mkdtemp(prefix="zkt-pg-")), server_user(), binaries()
     assert user
     assert tools
@@ -58,7 +58,10 @@ def running() -> Iterator["Server"]:
         assert code == 0, output.read_text()
 
     data = str(folder / "data")
-    options = f"-c listen_addresses= -c fsync=off -c unix_socket_directories={folder} -c max_connections=60"
+    sync = "on" if durable else "off"
+    options = (
+        f"-c listen_addresses= -c fsync={sync} -c unix_socket_directories={folder} -c max_connections=60"
+    )
     try:
         call(str(tools / "initdb"), "-D", data, "-U", "zkt", "-A", "trust", "--no-sync", "-E", "UTF8")
         call(str(tools / "pg_ctl"), "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")

@@ -1,11 +1,14 @@
 """Records, the log, the registry over its stores, heads and proofs."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
+from time import sleep
 
 import pytest
 from hypothesis import given
@@ -13,9 +16,10 @@ from hypothesis import strategies as st
 
 from registry.conftest import Opener
 from registry.reference import facts
-from registry.small import add_station, dispatch, fill, investigation, release, revocation, setup
+from registry.small import add_station, dispatch, fill, investigation, release, request, revocation, setup
 from zktrace.errors import Error, InputError, InvalidLog, InvalidProof, MalformedFile, Refused
 from zktrace.primitives import merkle
+from zktrace.registry.enrolling import enrolment
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Extension, Head, Inclusion, ProvenEntry, verify_consistency
 from zktrace.registry.records import Entry, Record, RevocationRecord
@@ -24,6 +28,7 @@ from zktrace.registry.stores.contract import Transaction
 from zktrace.registry.stores.memory import MemoryStore
 from zktrace.registry.stores.sql import SqlStore
 
+OFFER = bytes(32)
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FULL = fill(Registry(MemoryStore(), clock=lambda: NOON))
 ENTRIES = FULL.entries()
@@ -305,3 +310,80 @@ def test_a_changed_proof_is_refused_or_does_not_hold(index: int, data: st.DataOb
 def test_nothing_else_is_an_inclusion(value: object) -> None:
     with pytest.raises(MalformedFile, match="inclusion: "):
         Inclusion.from_json(value)
+
+
+class Slow(MemoryStore):
+    """A store whose first transaction waits until somebody lets it go on, or whose transactions end badly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = Event(), Event()
+        self.transactions = 0
+        self.lost = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self.transactions += 1
+        with super().transaction() as change:
+            if self.transactions == 2:  # the first after the setup
+                self.begun.set()
+                assert self.go_on.wait(30)
+            yield change
+            if self.lost:
+                raise Refused("the database is gone")
+
+
+def waited_for(registry: Registry, count: int) -> None:
+    while len(registry._waiting) < count:
+        sleep(0.001)
+
+
+def added_by_threads(registry: Registry, store: Slow, sources: list[Record]) -> list[int | Error]:
+    """The first goes ahead; the others wait meanwhile, in this order."""
+
+    def add(source: Record) -> int | Error:
+        try:
+            return registry.add(source)
+        except Error as error:
+            return error
+
+    with ThreadPoolExecutor(len(sources)) as pool:
+        first = pool.submit(add, sources[0])
+        assert store.begun.wait(30)
+        others = []
+        for at, source in enumerate(sources[1:], 1):
+            others.append(pool.submit(add, source))
+            waited_for(registry, at)
+        store.go_on.set()
+        return [each.result(30) for each in (first, *others)]
+
+
+def test_records_that_wait_go_in_together_and_each_is_told_of_its_own() -> None:
+    store = Slow()
+    registry = Registry(store, clock=lambda: NOON)
+    registry.add(setup())
+    stations = [enrolment("abcd"[at], at, request("abcd"[at], OFFER), bits=128) for at in range(4)]
+    sources = [stations[0], stations[1], dispatch("nobody"), stations[1], stations[2]]
+    found = added_by_threads(registry, store, sources)
+    assert found[:2] == [1, 2]
+    assert "no station" in str(found[2])
+    assert "enrolled already" in str(found[3])
+    assert found[4] == 3
+    assert store.transactions == 3  # the setup, the first, and all others
+    assert [each.record for each in registry.entries()] == [setup(), *stations[:3]]
+    assert registry.verify() == registry.head()
+    assert registry.add(stations[3]) == 4
+
+
+def test_where_a_transaction_is_lost_nothing_of_it_is_there_and_all_are_told() -> None:
+    store = Slow()
+    registry = Registry(store, clock=lambda: NOON)
+    registry.add(setup())
+    stations = [enrolment("abc"[at], at, request("abc"[at], OFFER), bits=128) for at in range(3)]
+    store.lost = True
+    found = added_by_threads(registry, store, [dispatch("nobody"), *stations])
+    assert "no station" in str(found[0])
+    assert [str(each) for each in found[1:]] == ["the database is gone"] * 3
+    store.lost = False
+    assert registry.ledger().size == 1
+    assert [registry.add(each) for each in stations] == [1, 2, 3]

@@ -2,7 +2,6 @@
 
 import shutil
 import stat
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from zktrace.derivation.key import Use
 from zktrace.errors import InputError, InvalidProof, MalformedFile, Refused, Rejected
 from zktrace.registry import workspace as workspace_module
 from zktrace.registry.records import PLACE, RELEASE
-from zktrace.registry.registry import Registry
 from zktrace.registry.workspace import Home
 
 
@@ -166,33 +164,44 @@ def test_a_request_is_kept_for_the_judge(tmp_path: Path) -> None:
 def test_two_who_enrol_one_name_lose_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second writes its request between the first's look at the log and its entry there."""
     made, other = make(tmp_path / "ws"), Home.open(tmp_path / "ws")
-    enrol, offer = workspace_module.enrol, made.offer
+    add, offer = made.registry.add, made.offer
 
-    def meanwhile(registry: Registry, **given: Any) -> int:
-        monkeypatch.setattr(workspace_module, "enrol", enrol)
-        with suppress(Refused):
-            other.enrol("alpha", request("beta", offer), allow_weak_params=True)
-        return enrol(registry, **given)
+    def meanwhile(source: Any) -> int:
+        other.enrol("alpha", request("beta", offer), allow_weak_params=True)
+        return add(source)
 
-    monkeypatch.setattr(workspace_module, "enrol", meanwhile)
-    with suppress(Refused):
+    monkeypatch.setattr(made.registry, "add", meanwhile)
+    with pytest.raises(Refused, match="enrolled already"):
         made.enrol("alpha", request("alpha", offer), allow_weak_params=True)
-    kept = made.request_of("alpha")
-    assert kept is not None
-    assert kept.digest() == made.registry.ledger().station("alpha").enrolment.request
+    assert made.request_of("alpha") == request("beta", offer)
+    assert made.registry.ledger().station("alpha").enrolment.request == request("beta", offer).digest()
+    assert [each.name for each in (made.root / "requests").iterdir()] == ["alpha.json"]
+
+
+def test_a_request_has_its_name_where_somebody_died_before_it_got_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(tmp_path / "ws")
+    asked = request("alpha", made.offer)
+    with monkeypatch.context() as killed:
+        killed.setattr(workspace_module, "_named", lambda *_: None)
+        made.enrol("alpha", asked, allow_weak_params=True)
+    assert not made.request_path("alpha").exists()
+    assert Home.open(made.root).request_of("alpha") == asked
+    assert made.request_path("alpha").is_file()
 
 
 def test_a_request_is_kept_if_its_entry_came_on_record_after_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, enrol = make(tmp_path / "ws"), workspace_module.enrol
-    asked = request("alpha", made.offer)
+    made = make(tmp_path / "ws")
+    asked, add = request("alpha", made.offer), made.registry.add
 
-    def lost(registry: Registry, **given: Any) -> int:
-        enrol(registry, **given)
+    def lost(source: Any) -> int:
+        add(source)
         raise Refused("the database went away at the very end")
 
-    monkeypatch.setattr(workspace_module, "enrol", lost)
+    monkeypatch.setattr(made.registry, "add", lost)
     with pytest.raises(Refused, match="went away"):
         made.enrol("alpha", asked, allow_weak_params=True)
     assert made.registry.ledger().by_row == ["alpha"]

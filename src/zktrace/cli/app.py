@@ -34,6 +34,11 @@ COMMANDS: Final = {
     "credential": Command(
         "credential:app", STATION, "Create credentials; prove and verify that a station holds one."
     ),
+    "join": Command(
+        "serve:join",
+        STATION,
+        "Enrol at a service, with an invitation of its operator. The key stays here; its proof is sent.",
+    ),
     "login": Command(
         "serve:login",
         STATION,

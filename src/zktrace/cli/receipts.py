@@ -28,11 +28,10 @@ def list_receipts(
 ) -> None:
     """List the stations of a release: who has a copy, who signed, and where the receipt lies."""
     from zktrace.front.receipts import kept
-    from zktrace.registry.overview import unsigned
 
     home = workspace_at(workspace)
     ledger, name = home.registry.ledger(), release_named(home, release)
-    waiting, rows, lines = set(unsigned(ledger, name)), [], []
+    waiting, rows, lines = set(ledger.unsigned(name)), [], []
     for station in ledger.by_row:
         found = kept(home, station, name) if station in ledger.signers(name) else ()
         if not found and station not in waiting:

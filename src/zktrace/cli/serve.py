@@ -47,6 +47,10 @@ def serve(
     upload_limit: Annotated[
         int, typer.Option("--upload-limit", min=1, help="Bytes of a model that is uploaded.")
     ] = 8 << 30,
+    rate: Annotated[
+        int,
+        typer.Option("--rate", min=0, help="Requests a minute that one address may send (0: any number)."),
+    ] = 1200,
     allow_weak_params: Annotated[
         bool,
         typer.Option(
@@ -69,6 +73,7 @@ def serve(
         url=(url or listening.url).rstrip("/"),
         upload_limit=upload_limit,
         allow_weak_params=allow_weak_params,
+        rate=rate,
     )
     home = workspace_at(workspace)
     facts = {"ok": True, "workspace": str(home.root), "url": settings.url}
@@ -160,6 +165,26 @@ def login(url: ServiceAddress, key: StationKey, authority: Authority = None, as_
 
     link = Service.signed_in(url, Credential.load(key), authority=authority).link()
     emit({"ok": True, "link": link}, as_json=as_json, text=link)
+
+
+def join(
+    url: ServiceAddress,
+    key: StationKey,
+    invitation: Annotated[str, typer.Option("--invitation", help="The code that the operator gave you.")],
+    authority: Authority = None,
+    as_json: Json = False,
+) -> None:
+    """Enrol at a service, with an invitation of its operator. The key stays here; its proof is sent."""
+    from zktrace.front.credential import Credential
+    from zktrace.service.client import Service
+
+    found = Service(url=url.rstrip("/"), authority=authority).join(Credential.load(key), invitation)
+    name, place, entry = (found.get(each) for each in ("station", "place", "entry"))
+    if key.stem != name:
+        said = f"enrolled as {name}: name the key {name}.key, as {key.name} would sign in as {key.stem}"
+    else:
+        said = f"{name}  place {place}, entry {entry}"
+    emit({"ok": True, **found}, as_json=as_json, text=said)
 
 
 def fetch(

@@ -8,7 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Self
 
 import numpy as np
@@ -59,10 +59,7 @@ class PublicKey:
 
     def codeword(self, bits: int = CODEWORD_BITS) -> bytes:
         """The public identity codeword w = SHAKE-128(A | y), `bits` bits, packed (unused last bits are 0)."""
-        size = -(-bits // 8)
-        word = bytearray(hashlib.shake_128(self.matrix + self.y).digest(size))
-        word[-1] &= 0xFF << (8 * size - bits) & 0xFF
-        return bytes(word)
+        return _codeword(self.params, self.seed, self.y, bits)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -83,6 +80,15 @@ class PublicKey:
         y = reader.take(params.vector_bytes, "y")
         reader.finish()
         return cls(params=params, seed=seed, y=y)
+
+
+@lru_cache(maxsize=1024)  # whoever enrols asks for it, and so does every rule on the way
+def _codeword(params: XLPNParams, seed: bytes, y: bytes, bits: int) -> bytes:
+    size = -(-bits // 8)
+    matrix = PublicKey(params=params, seed=seed, y=y).matrix
+    word = bytearray(hashlib.shake_128(matrix + y).digest(size))
+    word[-1] &= 0xFF << (8 * size - bits) & 0xFF
+    return bytes(word)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def remake(release: OpenRelease, station: str, path: Path) -> bytes:
     Where copies are computed and not trained, none has to be kept. Refused if the station has no copy of this
     release on record, or if another one comes out: it was made with other settings.
     """
-    known = _recorded(release.ledger, release.name).get(station, set())
+    known = _digests(release, station)
     if not known:
         raise Refused(f"no copy of {release.name} for {station} is on record")
     plan = CopyPlan.of(release, CopySettings())
@@ -110,7 +110,7 @@ def remake(release: OpenRelease, station: str, path: Path) -> bytes:
 
 def kept(release: OpenRelease, station: str, path: Path) -> bytes | None:
     """The digest of a copy that lies at a path and is on record for this station, if it is one."""
-    return _found(path, _recorded(release.ledger, release.name).get(station, set()))
+    return _found(path, _digests(release, station))
 
 
 def _quietly(station: str, share: float) -> None:
@@ -187,10 +187,14 @@ def recipients(ledger: Ledger, stations: Iterable[str] | None) -> list[str]:
 def _recorded(ledger: Ledger, release: str) -> dict[str, set[bytes]]:
     """Digests of the copies of a release that are on record, by station."""
     known: dict[str, set[bytes]] = {}
-    for _, each in ledger.dispatches:
-        if each.release == release:
-            known.setdefault(each.station, set()).add(each.copy)
+    for _, each in ledger.dispatched(release=release):
+        known.setdefault(each.station, set()).add(each.copy)
     return known
+
+
+def _digests(release: OpenRelease, station: str) -> set[bytes]:
+    """The same of one station."""
+    return {each.copy for _, each in release.ledger.dispatched(station=station, release=release.name)}
 
 
 def _found(path: Path, digests: set[bytes]) -> bytes | None:

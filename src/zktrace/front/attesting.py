@@ -21,11 +21,8 @@ from zktrace.registry.workspace import Home
 def attest_dispatch(home: Home, station: str, release: str, model: Path | None = None) -> bytes:
     """That a copy was made for a station: the one in `model`, or in the workspace."""
     ledger, path, state = _handed(home, station, release, model)
-    places = [
-        place
-        for place, each in ledger.dispatches
-        if (each.station, each.release, each.copy) == (station, release, state)
-    ]
+    given = ledger.dispatched(station=station, release=release)
+    places = [place for place, each in given if each.copy == state]
     place = _last(places, f"{path}: is no copy of {release} that was dispatched to {station}")
     return _attested(home, path, DispatchPredicate.of(_place(home, place)))
 
@@ -33,11 +30,8 @@ def attest_dispatch(home: Home, station: str, release: str, model: Path | None =
 def attest_receipt(home: Home, station: str, release: str, model: Path | None = None) -> bytes:
     """That a station signed for a copy: the one in `model`, or in the workspace."""
     ledger, path, state = _handed(home, station, release, model)
-    places = [
-        place
-        for place, each in ledger.receipts
-        if (each.station, each.release) == (station, release) and state in each.copies
-    ]
+    signed = ledger.received(station=station, release=release)
+    places = [place for place, each in signed if state in each.copies]
     place = _last(places, f"{path}: {station} signed for no such copy of {release}")
     return _attested(home, path, ReceiptPredicate.of(_place(home, place), state))
 

@@ -27,9 +27,8 @@ def delivery(home: Home, station: str, release: str, *, rounds: bool = False) ->
     """
     ledger = home.registry.ledger()
     ledger.station(station)
-    done = {
-        part[2] for _, each in ledger.receipts for part in signed_for(each) if _of(part, station, release)
-    }
+    signed = ledger.received(station=station, release=release)
+    done = {part[2] for _, each in signed for part in signed_for(each)}
     pairs = (
         _rounds(home, ledger, station, release, done) if rounds else _copies(ledger, station, release, done)
     )
@@ -75,7 +74,8 @@ def take(home: Home, receipt: Receipt, *, allow_weak_params: bool = False) -> in
         try:
             return home.registry.add(receipt.record())
         except Error:
-            if all(each.receipt != receipt.digest() for _, each in home.registry.ledger().receipts):
+            signed = home.registry.ledger().received(station=said.station, release=said.release)
+            if all(each.receipt != receipt.digest() for _, each in signed):
                 path.unlink(missing_ok=True)
             raise
 
@@ -88,16 +88,11 @@ def receipt_path(home: Home, station: str, digest: bytes) -> Path:
 def kept(home: Home, station: str, release: str) -> tuple[tuple[int, Path | None], ...]:
     """Receipts of a station for a release: the places of their records, and the files, if they are there."""
     found = []
-    for place, each in home.registry.ledger().receipts:
-        if (each.station, each.release) == (station, release):
-            path = receipt_path(home, station, each.receipt)
-            whole = path.is_file() and Receipt.from_bytes(read_bounded(path, limit=FILE_LIMIT)).digest()
-            found.append((place, path if whole == each.receipt else None))
+    for place, each in home.registry.ledger().received(station=station, release=release):
+        path = receipt_path(home, station, each.receipt)
+        whole = path.is_file() and Receipt.from_bytes(read_bounded(path, limit=FILE_LIMIT)).digest()
+        found.append((place, path if whole == each.receipt else None))
     return tuple(found)
-
-
-def _of(part: tuple[str, str, bytes | int], station: str, release: str) -> bool:
-    return part[:2] == (station, release)
 
 
 def _copies(
@@ -105,9 +100,7 @@ def _copies(
 ) -> list[tuple[int | None, bytes]]:
     """Copies that were dispatched, each once."""
     ledger.release(release)
-    found = {
-        each.copy: None for _, each in ledger.dispatches if (each.station, each.release) == (station, release)
-    }
+    found = {each.copy: None for _, each in ledger.dispatched(station=station, release=release)}
     return [(None, copy) for copy in found if copy not in done]
 
 

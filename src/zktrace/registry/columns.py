@@ -227,12 +227,12 @@ def _numbered(keys: Iterable[K]) -> dict[K, int]:
 
 
 class RowView(Sequence[T]):
-    """The first rows of a table, each made when it is asked for. Equal to any sequence of the same items."""
+    """The first rows of a table, or these; each is made when it is asked for. Equal to what has the same."""
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, make: Callable[[int], T], count: int) -> None:
-        self._make, self._numbers = make, range(count)
+    def __init__(self, make: Callable[[int], T], rows: int | Sequence[int]) -> None:
+        self._make, self._numbers = make, range(rows) if isinstance(rows, int) else rows
 
     def __len__(self) -> int:
         return len(self._numbers)

@@ -79,7 +79,7 @@ def overview(ledger: Ledger) -> Overview:
                 copies=given[name][0],
                 stations=given[name][1],
                 signed=len(ledger.signers(name)),
-                unsigned=unsigned(ledger, name)[:SHOWN],
+                unsigned=tuple(ledger.unsigned(name)[:SHOWN]),
                 rounds=len(ledger.broadcasts(name)),
             )
             for name, (_, release) in ledger.releases.items()
@@ -95,23 +95,18 @@ def overview(ledger: Ledger) -> Overview:
     )
 
 
-def unsigned(ledger: Ledger, release: str) -> tuple[str, ...]:
-    """Stations that were dispatched a copy of a release and signed for none, in the order of their rows."""
-    signers = ledger.signers(release)
-    holders = {each.station for _, each in ledger.dispatches if each.release == release} - signers
-    return tuple(name for name in ledger.by_row if name in holders)
-
-
 def case_lines(ledger: Ledger) -> tuple[CaseLine, ...]:
     """All investigations, oldest first."""
-    return tuple(
-        CaseLine(
-            place=place,
-            at=ledger.at(place),
-            investigation=case,
-            verdict=ledger.verdicts[place][1] if place in ledger.verdicts else None,
-        )
-        for place, case in ledger.investigations.items()
+    return tuple(case_line_at(ledger, place) for place in ledger.investigations)
+
+
+def case_line_at(ledger: Ledger, place: int) -> CaseLine:
+    """The investigation at a place."""
+    return CaseLine(
+        place=place,
+        at=ledger.at(place),
+        investigation=ledger.investigations[place],
+        verdict=ledger.verdicts[place][1] if place in ledger.verdicts else None,
     )
 
 

@@ -1,5 +1,6 @@
 """A registry: the rules of the ledger over whatever store keeps the entries."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,6 +49,28 @@ class Snapshot:
         return tuple(merkle.consistency_proof(self.ledger.leaves, old))
 
 
+class _Added:
+    """A record on its way into the log."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.index: int | None = None
+        self.settled = False
+        self._error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        """It did not get there. The first reason counts."""
+        self._error = self._error or error
+
+    def result(self) -> int:
+        """Its place in the log."""
+        if self._error is not None:
+            raise self._error
+        if self.index is None:
+            raise InvalidLog("an entry that has no place")
+        return self.index
+
+
 class Registry:
     """Reads and extends one log. Safe to share between threads; processes open their own.
 
@@ -58,6 +81,7 @@ class Registry:
         self._store = store
         self._clock = clock
         self._lock = RLock()
+        self._waiting: deque[_Added] = deque()
         self._ledger: Ledger | None = None  # of the part of the log that has been read
         self._cache = cache
         self._cached = 0  # entries in the cache
@@ -69,17 +93,44 @@ class Registry:
         its index is returned. If a rule or the callable raises, nothing was added; if a database is lost at
         the very end, the log has to be asked.
         """
-        with self._lock:
+        added = _Added(source)
+        self._waiting.append(added)
+        with self._lock:  # whoever comes first adds what others of this process wait to add, too
+            if not added.settled:
+                self._add_waiting()
+        return added.result()
+
+    def _add_waiting(self) -> None:
+        """One transaction for all that wait: a commit takes as long for many entries as for one."""
+        mine = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            self._fresh(self._store)  # what other processes added is read before the lock they wait for
             with self._store.transaction() as change:
-                ledger = self._fresh(change)
-                record = source(ledger.copy()) if callable(source) else source
-                data = _encoded(record, self._clock())
-                ledger.check(Entry.from_bytes(data).record)
-                change.append(ledger.size, data)
-            index = ledger.size
-            self._fold([data])
+                ledger, self._ledger = self._fresh(change), None  # if it is not to be, it is read again
+                for each in mine:
+                    self._append(change, ledger, each)
+        except BaseException as error:
+            for each in mine:
+                each.fail(error)
+        else:
+            self._ledger = ledger
             self._put_aside()
-            return index
+        finally:
+            for each in mine:
+                each.settled = True
+
+    def _append(self, change: Transaction, ledger: Ledger, added: "_Added") -> None:
+        """An entry at the end of ledger and store; what the rules have against it is for who asked for it."""
+        try:
+            record = added.source(ledger.copy()) if callable(added.source) else added.source
+            data = _encoded(record, self._clock())
+            ledger.check(Entry.from_bytes(data).record)
+        except Exception as error:
+            added.fail(error)
+            return
+        change.append(ledger.size, data)
+        added.index = ledger.size
+        fold(ledger, data)
 
     def ledger(self) -> Ledger:
         """The state after all entries. It stays as it is; taking it costs nothing but the new entries."""

@@ -133,16 +133,13 @@ class State:
     @property
     def dispatches(self) -> Sequence[tuple[int, DispatchRecord]]:
         """Places and records, in order."""
-        columns = self._columns
+        return RowView(self._dispatch, self._counts["dispatch"])
 
-        def make(number: int) -> tuple[int, DispatchRecord]:
-            return columns.dispatch_places[number], DispatchRecord(
-                station=columns.station_names[columns.dispatch_stations[number]],
-                release=columns.release_names[columns.dispatch_releases[number]],
-                copy=columns.dispatch_copies[number],
-            )
-
-        return RowView(make, self._counts["dispatch"])
+    def dispatched(
+        self, *, station: str | None = None, release: str | None = None
+    ) -> Sequence[tuple[int, DispatchRecord]]:
+        """Those to a station, or of a release: found by their columns, however many others there are."""
+        return RowView(self._dispatch, self._selected("dispatch", station, release))
 
     def broadcasts(self, release: str) -> Sequence[tuple[int, BroadcastRecord]]:
         """Those of a release in their order: places and records."""
@@ -156,15 +153,29 @@ class State:
     @property
     def receipts(self) -> Sequence[tuple[int, ReceiptRecord]]:
         """Places and records, in order."""
-        places, end = self._columns.receipt_places, self._counts["receipt"]
-        return RowView(lambda number: (places[number], self._kept(places[number], ReceiptRecord)), end)
+        return RowView(self._receipt, self._counts["receipt"])
+
+    def received(
+        self, *, station: str | None = None, release: str | None = None
+    ) -> Sequence[tuple[int, ReceiptRecord]]:
+        """Those of a station, or for copies of a release."""
+        return RowView(self._receipt, self._selected("receipt", station, release))
 
     def signers(self, release: str) -> frozenset[str]:
         """The stations that signed for a copy of a release."""
-        columns, end = self._columns, self._counts["receipt"]
-        pairs = zip(columns.receipt_stations[:end], columns.receipt_releases[:end], strict=True)
-        number = columns.release_numbers.get(release)
-        return frozenset(columns.station_names[row] for row, each in pairs if each == number)
+        columns = self._columns
+        rows = {columns.receipt_stations[at] for at in self._selected("receipt", None, release)}
+        return frozenset(columns.station_names[row] for row in rows)
+
+    def holders(self, release: str) -> frozenset[str]:
+        """The stations that were dispatched a copy of a release."""
+        columns = self._columns
+        rows = {columns.dispatch_stations[at] for at in self._selected("dispatch", None, release)}
+        return frozenset(columns.station_names[row] for row in rows)
+
+    def unsigned(self, release: str) -> Sequence[str]:
+        """Those of them that signed for none, in the order of their rows."""
+        return sorted(self.holders(release) - self.signers(release), key=self._columns.rows.__getitem__)
 
     @property
     def investigations(self) -> Mapping[int, InvestigationRecord]:
@@ -284,6 +295,32 @@ class State:
         columns.tree.append(merkle.leaf_hash(data))
         self._counts = columns.counts()
         self.size += 1
+
+    def _selected(self, table: str, station: str | None, release: str | None) -> list[int]:
+        """Rows of dispatches or receipts that are of this station and this release."""
+        columns, end = self._columns, self._counts[table]
+        wanted = np.ones(end, dtype=np.bool_)
+        for name, key, numbers in (
+            ("stations", station, columns.rows),
+            ("releases", release, columns.release_numbers),
+        ):
+            if key is not None:
+                column = np.array(getattr(columns, f"{table}_{name}")[:end], dtype=np.int64)
+                wanted &= column == numbers.get(key, -1)
+        found: list[int] = np.flatnonzero(wanted).tolist()
+        return found
+
+    def _dispatch(self, number: int) -> tuple[int, DispatchRecord]:
+        columns = self._columns
+        return columns.dispatch_places[number], DispatchRecord(
+            station=columns.station_names[columns.dispatch_stations[number]],
+            release=columns.release_names[columns.dispatch_releases[number]],
+            copy=columns.dispatch_copies[number],
+        )
+
+    def _receipt(self, number: int) -> tuple[int, ReceiptRecord]:
+        place = self._columns.receipt_places[number]
+        return place, self._kept(place, ReceiptRecord)
 
     @cached_property
     def _holders(self) -> set[tuple[int, int]]:

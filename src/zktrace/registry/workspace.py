@@ -19,7 +19,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
 from zktrace.primitives.loading import loaded
 from zktrace.primitives.toml import check_keys, parse_toml
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape, Custody, default_shape
-from zktrace.registry.enrolling import enrol
+from zktrace.registry.enrolling import enrolling
 from zktrace.registry.ledger import Ledger, check_name
 from zktrace.registry.records import PLACE, CarrierCode, Record, SeedTree, SetupRecord
 from zktrace.registry.registry import Registry
@@ -189,20 +189,34 @@ class Home:
 
     def enrol(self, station: str, request: Request, *, allow_weak_params: bool = False) -> int:
         """Put a station on record at the next place, and keep its request; the index of its entry."""
-        path, _ = self.request_path(station), self.custody  # a key that is not the registry's is noticed now
-        with claimed(path.parent, busy="a station is just being enrolled; try again", mode=0o700):
-            if station in self.registry.ledger().stations:
-                raise Refused(f"a station {station} is enrolled already")
-            # kept first: an accusation without it could not be judged
-            write_atomic(path, request.to_bytes() + b"\n", secret=True, replace=True)
-            try:
-                return enrol(
-                    self.registry, station=station, request=request, allow_weak_params=allow_weak_params
-                )
-            except Error:
-                if station not in self.registry.ledger().stations:  # it may be on record all the same
-                    path.unlink(missing_ok=True)
-                raise
+        _ = self.custody  # a key that is not the registry's is noticed now
+        return self.admit(station, request, allow_weak_params=allow_weak_params)
+
+    def admit(self, station: str, request: Request, *, allow_weak_params: bool = False) -> int:
+        """The same without the code key: who listens to strangers does not hold it."""
+        path, asked = self.request_path(station), request.digest()
+        if station in self.registry.ledger().stations:
+            raise Refused(f"a station {station} is enrolled already")
+        entry = enrolling(
+            self.registry, station=station, request=request, allow_weak_params=allow_weak_params
+        )
+        # kept first: an accusation without it could not be judged. It has its name when it is on record: two
+        # that want to be one station at the same time do not take each other's files away
+        waiting = _waiting(path, asked)
+        write_atomic(waiting, request.to_bytes() + b"\n", secret=True, replace=True)
+        try:
+            index = self.registry.add(entry)
+        except Error:
+            if self._asked(station) != asked:  # it may be on record all the same
+                waiting.unlink(missing_ok=True)
+            raise
+        _named(waiting, path)
+        return index
+
+    def _asked(self, station: str) -> bytes | None:
+        """The digest of the request that a station is on record with."""
+        known = self.registry.ledger().stations
+        return known[station].enrolment.request if station in known else None
 
     def reserve(self, kind: str, count: int) -> int:
         """Promise `count` more seeds, in as many entries as it takes; how many are promised in all."""
@@ -227,6 +241,9 @@ class Home:
     def request_of(self, station: str) -> Request | None:
         """What a station enrolled with, or None if the file was lost."""
         path = self.request_path(station)
+        asked = None if path.is_file() else self._asked(station)
+        if asked is not None:  # the process that put it on record may have died the moment after
+            _named(_waiting(path, asked), path)
         return Request.from_bytes(read_bounded(path, limit=REQUEST_LIMIT)) if path.is_file() else None
 
     def _make_key(self) -> CodeKey:
@@ -275,6 +292,17 @@ def keeper_of(path: Path) -> Path | None:
         if (root / SETTINGS).is_file():
             return root if Home.open(root).keeps(path) else None
     return None
+
+
+def _waiting(path: Path, digest: bytes) -> Path:
+    """Where a request lies while its station is put on record."""
+    return path.with_name(f".{path.stem}.{digest.hex()[:32]}.waiting")
+
+
+def _named(waiting: Path, path: Path) -> None:
+    """Give a request its name, unless somebody has done it."""
+    with suppress(FileNotFoundError):
+        os.replace(waiting, path)
 
 
 class _DoneAlready(Exception):

@@ -18,7 +18,15 @@ CSRF_HEADER: Final = "x-csrf-token"
 
 
 def visitor_of(request: Request) -> Visitor:
-    """Who asks: by a bearer token, or by the cookie of a session."""
+    """Who asks, looked up once a request."""
+    found: Visitor | None = getattr(request.state, "visitor", None)
+    if found is None:
+        found = request.state.visitor = _visitor_of(request)
+    return found
+
+
+def _visitor_of(request: Request) -> Visitor:
+    """By a bearer token, or by the cookie of a session."""
     desk = desk_of(request)
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from zktrace.credentials.proof import FILE_LIMIT as PROOF_LIMIT
 from zktrace.errors import MalformedProof
-from zktrace.service import asking, receiving
+from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
+from zktrace.service import asking, joining, receiving
 from zktrace.service.access import Anybody, AtDesk, Member, Operator, Station
 from zktrace.service.jobs import JobRow
 from zktrace.service.problems import not_there
@@ -25,6 +26,7 @@ router = APIRouter(prefix="/api/v1")
 Facts = dict[str, Any]
 Tags = list[str | Enum]
 SIGN_IN: Tags = ["signing in"]
+JOIN: Tags = ["enrolling"]
 JOBS: Tags = ["jobs, for operators"]
 COPIES: Tags = ["a station's own copies"]
 Text = Annotated[str, Field(max_length=200)]
@@ -44,6 +46,19 @@ class ProofGiven(BaseModel):
     station: Text
     challenge: Text
     proof: Annotated[str, Field(max_length=2 * PROOF_LIMIT)]  # base64
+
+
+class InvitationAsked(BaseModel):
+    """Whom an invitation is for."""
+
+    station: Text
+
+
+class EnrolmentAsked(BaseModel):
+    """An invitation, and the request of whoever has it."""
+
+    invitation: Text
+    request: Annotated[str, Field(max_length=REQUEST_LIMIT)]
 
 
 class DispatchAsked(BaseModel):
@@ -96,6 +111,24 @@ def logout(desk: AtDesk, visitor: Member) -> Facts:
     """End this session."""
     desk.tokens.end(visitor.token)
     return {"signed_out": True}
+
+
+@router.post("/invitations", tags=JOIN, status_code=201)
+def invite(given: InvitationAsked, desk: AtDesk, _: Operator) -> Facts:
+    """Let somebody enrol by a name: hand the invitation to whom the name belongs to."""
+    return joining.invite(desk, given.station)
+
+
+@router.get("/offer", tags=JOIN)
+def offer(desk: AtDesk, _: Anybody) -> Facts:
+    """What the next station's request has to answer, as `zktrace offer` prints it."""
+    return joining.offer(desk)
+
+
+@router.post("/enrolments", tags=JOIN, status_code=201)
+def join(given: EnrolmentAsked, desk: AtDesk, _: Anybody) -> Facts:
+    """Enrol by an invitation; the request is what `zktrace credential request` makes."""
+    return joining.join(desk, given.invitation, given.request.encode("utf-8", "surrogatepass"))
 
 
 @router.get("/jobs", tags=JOBS)

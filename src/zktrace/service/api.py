@@ -113,9 +113,9 @@ def stations(desk: AtDesk, _: Reader, start: Start = 0, limit: Limit = facts.PAG
 
 
 @router.get("/stations/{name}", tags=READER_TAG)
-def station(name: str, desk: AtDesk, _: Reader) -> Facts:
-    """A station and what it was given."""
-    return facts.station_facts(desk.home.registry.ledger(), name)
+def station(name: str, desk: AtDesk, _: Reader, start: Start = 0, limit: Limit = facts.PAGE) -> Facts:
+    """A station and what it was given, the youngest first."""
+    return facts.station_facts(desk.home.registry.ledger(), name, start, limit)
 
 
 @router.get("/releases", tags=READER_TAG)
@@ -125,21 +125,21 @@ def releases(desk: AtDesk, _: Reader) -> Facts:
 
 
 @router.get("/releases/{name}", tags=READER_TAG)
-def release(name: str, desk: AtDesk, _: Reader) -> Facts:
-    """A release and who has copies of it."""
-    return facts.release_facts(desk.home.registry.ledger(), name)
+def release(name: str, desk: AtDesk, _: Reader, start: Start = 0, limit: Limit = facts.PAGE) -> Facts:
+    """A release and who has copies of it, a part of them at a time."""
+    return facts.release_facts(desk.home.registry.ledger(), name, start, limit)
 
 
 @router.get("/releases/{name}/broadcasts", tags=READER_TAG)
-def broadcasts(name: str, desk: AtDesk, _: Reader) -> Facts:
-    """What was sent of a guarded release, round by round."""
-    return {"broadcasts": facts.broadcast_list(desk.home.registry.ledger(), name)}
+def broadcasts(name: str, desk: AtDesk, _: Reader, start: Start = 0, limit: Limit = facts.PAGE) -> Facts:
+    """What was sent of a guarded release, the youngest round first."""
+    return {"broadcasts": facts.broadcast_list(desk.home.registry.ledger(), name, start, limit)}
 
 
 @router.get("/cases", tags=READER_TAG)
-def cases(desk: AtDesk, _: Reader) -> Facts:
-    """All investigations, the youngest first."""
-    return {"cases": facts.case_list(desk.home.registry.ledger())}
+def cases(desk: AtDesk, _: Reader, start: Start = 0, limit: Limit = facts.PAGE) -> Facts:
+    """Investigations, the youngest first."""
+    return {"cases": facts.case_list(desk.home.registry.ledger(), start, limit)}
 
 
 @router.get("/cases/{place}", tags=READER_TAG)

@@ -101,7 +101,7 @@ def copy(desk: FrontDesk, release: str, station: str) -> JobRow:
     facts.release_of(ledger, release)
     if ledger.station(station).revoked is not None:
         raise Refused("you are revoked: you get no further copies")
-    if not any(each.station == station and each.release == release for _, each in ledger.dispatches):
+    if not ledger.dispatched(station=station, release=release):
         raise not_there(f"no copy of {release} is on record for you: ask your operator")
     found = desk.jobs.latest(_subject(release, station))
     if found is not None and found.state == "done" and Path(found.result["file"]).is_file():

@@ -62,6 +62,12 @@ class Service:
         )
         return cls(url=service.url, token=str(found.get("token", "")), authority=authority)
 
+    def join(self, credential: Credential, invitation: str) -> dict[str, Any]:
+        """Enrol with a credential at whoever invited us."""
+        offer = str(self.call("GET", "/api/v1/offer").get("offer", ""))
+        request = credential.request(offer).to_bytes().decode()
+        return self.call("POST", "/api/v1/enrolments", {"invitation": invitation, "request": request})
+
     def link(self) -> str:
         """An address that signs a browser in, once."""
         return str(self.call("POST", "/api/v1/links").get("link", ""))

@@ -1,11 +1,12 @@
 """The console: pages that show what the API says, for people. They work without JavaScript."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
+from zktrace.dispatch.dispatching import recipients
 from zktrace.errors import Denied
 from zktrace.report.page import POLICY as REPORT_POLICY
 from zktrace.service import facts
@@ -18,6 +19,7 @@ from zktrace.service.visitors import PUBLIC, SECONDS, Visitor
 from zktrace.service.work import report_path
 
 router = APIRouter(include_in_schema=False)
+LATEST: Final = 5  # cases on the overview
 From = Annotated[int, Query(alias="from", ge=0, le=1 << 40)]
 
 
@@ -29,17 +31,21 @@ def static_file(name: str, _: Anybody) -> Response:
 
 
 @router.get("/")
-def overview(request: Request, desk: AtDesk, visitor: Anybody) -> Response:
+def overview(request: Request, desk: AtDesk, visitor: Anybody, start: From = 0) -> Response:
     """The registry in numbers; for a station what it was given, for strangers the way on."""
     ledger = desk.home.registry.ledger()
     if visitor.role == "station":
         return page(
-            request, "station.html", station=facts.station_facts(ledger, visitor.name), own=True, releases=[]
+            request,
+            "station.html",
+            station=facts.station_facts(ledger, visitor.name, start, facts.PAGE),
+            own=True,
+            start=start,
         )
     if visitor is PUBLIC:
         return page(request, "welcome.html", head=facts.head_facts(ledger))
     found = facts.overview_facts(ledger)
-    return page(request, "overview.html", found=found, cases=facts.case_list(ledger)[:5])
+    return page(request, "overview.html", found=found, cases=facts.case_list(ledger, 0, LATEST))
 
 
 @router.get("/sign-in")
@@ -87,14 +93,14 @@ def stations(request: Request, desk: AtDesk, _: Reader, start: From = 0) -> HTML
     """Stations in the order of their places."""
     ledger = desk.home.registry.ledger()
     rows = facts.station_list(ledger, start, facts.PAGE)
-    return page(request, "stations.html", rows=rows, start=start, count=len(ledger.by_row), step=facts.PAGE)
+    return page(request, "stations.html", rows=rows, start=start, count=len(ledger.by_row))
 
 
 @router.get("/stations/{name}")
-def station(request: Request, name: str, desk: AtDesk, _: Reader) -> HTMLResponse:
+def station(request: Request, name: str, desk: AtDesk, _: Reader, start: From = 0) -> HTMLResponse:
     """A station and what it was given."""
-    found = facts.station_facts(desk.home.registry.ledger(), name)
-    return page(request, "station.html", station=found, own=False)
+    found = facts.station_facts(desk.home.registry.ledger(), name, start, facts.PAGE)
+    return page(request, "station.html", station=found, own=False, start=start)
 
 
 @router.get("/releases")
@@ -107,23 +113,28 @@ def releases(request: Request, desk: AtDesk, _: Reader) -> HTMLResponse:
 
 
 @router.get("/releases/{name}")
-def release(request: Request, name: str, desk: AtDesk, _: Reader) -> HTMLResponse:
+def release(request: Request, name: str, desk: AtDesk, _: Reader, start: From = 0) -> HTMLResponse:
     """A release and who has copies of it."""
     ledger = desk.home.registry.ledger()
-    found = facts.release_facts(ledger, name)
-    holders = {each["station"] for each in found["copies"]}
-    waiting = sum(name not in holders and ledger.stations[name].revoked is None for name in ledger.by_row)
-    return page(request, "release.html", release=found, waiting=waiting)
+    found, holders = facts.release_facts(ledger, name, start, facts.PAGE), ledger.holders(name)
+    waiting = sum(each not in holders for each in recipients(ledger, None))
+    return page(request, "release.html", release=found, waiting=waiting, start=start)
 
 
 @router.get("/cases")
-def cases(request: Request, desk: AtDesk, visitor: Reader) -> HTMLResponse:
+def cases(request: Request, desk: AtDesk, visitor: Reader, start: From = 0) -> HTMLResponse:
     """Investigations, and those that wait for somebody."""
     ledger = desk.home.registry.ledger()
     open_jobs = [job for job in desk.jobs.listed(kinds=("trace",)) if not job.ended]
     shown = open_jobs if visitor.role == "operator" else []
     return page(
-        request, "cases.html", rows=facts.case_list(ledger), jobs=shown, budget=facts.budget_facts(ledger)
+        request,
+        "cases.html",
+        rows=facts.case_list(ledger, start, facts.PAGE),
+        count=len(ledger.investigations),
+        start=start,
+        jobs=shown,
+        budget=facts.budget_facts(ledger),
     )
 
 

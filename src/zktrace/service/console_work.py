@@ -17,7 +17,7 @@ from zktrace.front.judging import judge as examine
 from zktrace.primitives.files import read_bounded
 from zktrace.registry.log import Extension, Head
 from zktrace.report.judgement import Hearing, judgement_body, outcome_word, versions
-from zktrace.service import asking, facts
+from zktrace.service import asking, facts, joining
 from zktrace.service.access import Anybody, AtDesk, Operator, OwnFields
 from zktrace.service.desk import FrontDesk
 from zktrace.service.jobs import JobRow
@@ -58,6 +58,13 @@ def _investigate(desk: FrontDesk, sent: Sent, by: str) -> JobRow:
         name=sent.name,
         by=by,
     )
+
+
+@router.post("/stations/invite")
+def invite(request: Request, desk: AtDesk, _: Operator, fields: OwnFields) -> HTMLResponse:
+    """An invitation, shown once."""
+    found = joining.invite(desk, fields.get("station", "").strip())
+    return page(request, "invited.html", found=found, url=desk.settings.url)
 
 
 @router.post("/releases")

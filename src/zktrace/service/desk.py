@@ -1,5 +1,6 @@
 """What every request is answered with: the workspace, the service's tables, and how it was started."""
 
+import sys
 from dataclasses import dataclass, field
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ from fastapi import Request
 from zktrace.errors import InputError
 from zktrace.front.workspace import Workspace
 from zktrace.service.jobs import Jobs
-from zktrace.service.limits import Rates
+from zktrace.service.limits import RATES, Rates
 from zktrace.service.store import prepared
 from zktrace.service.visitors import Accounts, Tokens
 
@@ -22,7 +23,8 @@ class Settings:
 
     url: str  # as visitors know it, without a path: what stations sign for
     upload_limit: int = UPLOAD_LIMIT
-    allow_weak_params: bool = False  # credentials of test sets may sign in
+    allow_weak_params: bool = False  # credentials of test sets may sign in and enrol
+    rate: int = RATES[""]  # requests a minute from one address; 0: any number
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -30,6 +32,8 @@ class Settings:
             raise InputError(f"the service's address is http(s)://HOST[:PORT], not {self.url!r}")
         if self.upload_limit < 1:
             raise InputError("the limit of uploads is a number of bytes")
+        if self.rate < 0:
+            raise InputError(f"a rate of {self.rate} requests a minute: 0 is for any number")
 
     @property
     def secure(self) -> bool:
@@ -57,13 +61,14 @@ class FrontDesk:
     def of(cls, home: Workspace, settings: Settings, *, rates: Rates | None = None) -> Self:
         """For a workspace; the tables are made if they are not there."""
         database = prepared(home)
+        database.keep_connections()
         return cls(
             home=home,
             settings=settings,
             accounts=Accounts(database),
             tokens=Tokens(database),
             jobs=Jobs(database),
-            rates=rates or Rates(),
+            rates=rates or Rates(RATES | {"": settings.rate or sys.maxsize}),
         )
 
 

@@ -1,7 +1,7 @@
 """What the registry says, as plain values: the API hands them out, and the console shows them."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from zktrace.front.case import kept_evidence
 from zktrace.front.workspace import Workspace
@@ -9,9 +9,10 @@ from zktrace.primitives import merkle
 from zktrace.primitives.canonical import from_json
 from zktrace.registry.ledger import Ledger, signed_for
 from zktrace.registry.log import Extension, Head
-from zktrace.registry.overview import CaseLine, case_lines, overview
+from zktrace.registry.overview import CaseLine, case_line_at, overview
 from zktrace.registry.records import Entry, ReleaseRecord
 from zktrace.registry.registry import Registry
+from zktrace.registry.signing import ReceiptRecord
 from zktrace.registry.witnessing import PublicLog
 from zktrace.service.problems import not_there
 from zktrace.transparency.checkpoint import LogCheckpoint
@@ -19,6 +20,7 @@ from zktrace.transparency.checkpoint import LogCheckpoint
 PAGE: Final = 100  # things of a list at a time
 MOST: Final = 500
 Facts = dict[str, Any]
+T = TypeVar("T")
 
 
 def head_facts(ledger: Ledger) -> Facts:
@@ -28,7 +30,7 @@ def head_facts(ledger: Ledger) -> Facts:
 
 
 def overview_facts(ledger: Ledger) -> Facts:
-    """The registry in numbers."""
+    """The registry in numbers. With cases and budget it is the page that is looked at most."""
     found = overview(ledger)
     return {
         "title": found.title,
@@ -81,11 +83,13 @@ def station_list(ledger: Ledger, start: int, limit: int) -> list[Facts]:
     ]
 
 
-def station_facts(ledger: Ledger, name: str) -> Facts:
-    """A station and what it was given. Nothing of its row is known here."""
+def station_facts(ledger: Ledger, name: str, start: int = 0, limit: int = MOST) -> Facts:
+    """A station and a part of what it was given, the youngest first. Nothing of its row is known here."""
     if name not in ledger.stations:
         raise not_there(f"no station {name[:64]} is enrolled")
-    found, signed = ledger.station(name), _signed(ledger)
+    found, given = ledger.station(name), ledger.dispatched(station=name)
+    signed = _signed(ledger.received(station=name))
+    copies = _youngest(given, start, limit)
     return {
         "station": name,
         "place": found.enrolment.row,
@@ -101,15 +105,15 @@ def station_facts(ledger: Ledger, name: str) -> Facts:
                 "digest": each.copy.hex(),
                 "signed": signed.get((name, each.release, each.copy)),
             }
-            for place, each in ledger.dispatches
-            if each.station == name
+            for place, each in copies
         ],
+        "copies_in_all": len(given),
     }
 
 
-def _signed(ledger: Ledger) -> dict[tuple[str, str, bytes | int], int]:
+def _signed(receipts: Iterable[tuple[int, ReceiptRecord]]) -> dict[tuple[str, str, bytes | int], int]:
     """By station, release, and copy or round: the entry of the receipt."""
-    return {part: place for place, each in ledger.receipts for part in signed_for(each)}
+    return {part: place for place, each in receipts for part in signed_for(each)}
 
 
 def release_of(ledger: Ledger, name: str) -> tuple[int, ReleaseRecord]:
@@ -119,10 +123,11 @@ def release_of(ledger: Ledger, name: str) -> tuple[int, ReleaseRecord]:
     return ledger.releases[name]
 
 
-def release_facts(ledger: Ledger, name: str) -> Facts:
-    """A release and who has copies of it."""
+def release_facts(ledger: Ledger, name: str, start: int = 0, limit: int = MOST) -> Facts:
+    """A release and a part of its copies, in the order of the log."""
     place, record = release_of(ledger, name)
-    signed = _signed(ledger)
+    given = ledger.dispatched(release=name)
+    signed = _signed(ledger.received(release=name))
     return {
         "release": name,
         "number": record.number,
@@ -140,15 +145,16 @@ def release_facts(ledger: Ledger, name: str) -> Facts:
                 "digest": each.copy.hex(),
                 "signed": signed.get((each.station, name, each.copy)),
             }
-            for at, each in ledger.dispatches
-            if each.release == name
+            for at, each in given[start : start + limit]
         ],
-        "broadcasts": broadcast_list(ledger, name),
+        "copies_in_all": len(given),
+        "broadcasts": broadcast_list(ledger, name, 0, limit),
+        "broadcasts_in_all": len(ledger.broadcasts(name)),
     }
 
 
-def broadcast_list(ledger: Ledger, name: str) -> list[Facts]:
-    """What was sent of a guarded release, round by round."""
+def broadcast_list(ledger: Ledger, name: str, start: int, limit: int) -> list[Facts]:
+    """What was sent of a guarded release, the youngest round first."""
     release_of(ledger, name)
     return [
         {
@@ -159,21 +165,27 @@ def broadcast_list(ledger: Ledger, name: str) -> list[Facts]:
             "model": each.model.hex(),
             "root": each.root.hex(),
         }
-        for place, each in ledger.broadcasts(name)
+        for place, each in _youngest(ledger.broadcasts(name), start, limit)
     ]
 
 
-def case_list(ledger: Ledger) -> list[Facts]:
-    """All investigations, the youngest first."""
-    return [each.as_json() for each in reversed(case_lines(ledger))]
+def _youngest(items: Sequence[T], start: int, limit: int) -> Sequence[T]:
+    """A part of a list, from its end on."""
+    end = max(len(items) - start, 0)
+    return items[max(end - limit, 0) : end][::-1]
+
+
+def case_list(ledger: Ledger, start: int, limit: int) -> list[Facts]:
+    """Investigations, the youngest first."""
+    places = _youngest(tuple(ledger.investigations), start, limit)
+    return [case_line_at(ledger, place).as_json() for place in places]
 
 
 def case_line(ledger: Ledger, place: int) -> CaseLine:
     """An investigation, or that it is not there."""
-    found = next((each for each in case_lines(ledger) if each.place == place), None)
-    if found is None:
+    if place not in ledger.investigations:
         raise not_there(f"entry {place} is no investigation")
-    return found
+    return case_line_at(ledger, place)
 
 
 def case_facts_of(home: Workspace, ledger: Ledger, place: int) -> Facts:

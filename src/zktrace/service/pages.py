@@ -17,6 +17,7 @@ from zktrace.report import html
 from zktrace.report.page import style
 from zktrace.service.access import visitor_of
 from zktrace.service.desk import desk_of
+from zktrace.service.facts import PAGE
 from zktrace.service.visitors import PUBLIC
 
 # address -> what it says, and who sees it; the order is that of the page
@@ -48,7 +49,7 @@ def environment() -> Environment:
         "text": lambda value: Markup(html.text(str(value))),  # noqa: S704
         "chance": lambda value: chance(_fraction(value)),
     }
-    made.globals |= {"table": _table, "version": zktrace.__version__, "link": _link}
+    made.globals |= {"table": _table, "version": zktrace.__version__, "link": _link, "page_size": PAGE}
     return made
 
 

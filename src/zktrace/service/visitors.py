@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 from typing import Any, Final, Literal
 
@@ -20,10 +20,15 @@ from zktrace.service.signing import login_message
 from zktrace.service.totp import new_secret, step_of
 
 Role = Literal["public", "station", "auditor", "operator"]
-Kind = Literal["session", "link", "challenge"]
+Kind = Literal["session", "link", "challenge", "invitation"]
 
 ACCOUNTS: Final = ("operator", "auditor")  # roles that sign in with a password
-SECONDS: Final[dict[Kind, int]] = {"session": 12 * 3600, "link": 600, "challenge": 120}
+SECONDS: Final[dict[Kind, int]] = {
+    "session": 12 * 3600,
+    "link": 600,
+    "challenge": 120,
+    "invitation": 7 * 24 * 3600,
+}
 SHORTEST_PASSWORD: Final = 12
 LONGEST_PASSWORD: Final = 1024
 TOKEN_LIMIT: Final = 100  # characters
@@ -222,15 +227,21 @@ class Tokens:
 
     def visitor(self, token: str) -> Visitor:
         """Whose session it is; the public, if it is nobody's."""
+        found = self.holder("session", token)
+        return PUBLIC if found is None else replace(found, token=token)
+
+    def holder(self, kind: Kind, token: str) -> Visitor | None:
+        """Whose token of a kind it is. It stays good."""
         if not token or len(token) > TOKEN_LIMIT:
-            return PUBLIC
+            return None
         with self._database.reading() as found:
             rows = found.rows(
-                "SELECT role, name FROM zks_tokens WHERE digest = :digest AND kind = 'session' "
+                "SELECT role, name FROM zks_tokens WHERE digest = :digest AND kind = :kind "
                 f"AND expires > {self._database.now}",
                 digest=_digest(token),
+                kind=kind,
             )
-        return Visitor(role=rows[0]["role"], name=rows[0]["name"], token=token) if rows else PUBLIC
+        return Visitor(role=rows[0]["role"], name=rows[0]["name"]) if rows else None
 
     def take(self, kind: Kind, token: str) -> Visitor:
         """Whose link or challenge it is. It works once."""
@@ -246,7 +257,7 @@ class Tokens:
         return Visitor(role=rows[0]["role"], name=rows[0]["name"])
 
     def end(self, token: str) -> None:
-        """Sign a session out."""
+        """Sign a session out, or take another token away."""
         with self._database.writing() as change:
             change.run("DELETE FROM zks_tokens WHERE digest = :digest", digest=_digest(token))
 

@@ -95,7 +95,7 @@ def report_path(home: Workspace, place: int) -> Path:
 def _dispatch(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """Copies on record. Those that are computed are not kept: a station's is made again when it asks."""
     opened = home.opened(job.arguments["release"])
-    given = {each.station for _, each in opened.ledger.dispatches if each.release == opened.name}
+    given = {each.station for _, each in opened.ledger.dispatched(release=opened.name)}
     wanted = [name for name in recipients(opened.ledger, job.arguments["stations"]) if name not in given]
     trained = needs_training(opened.carriers, opened.profile)
     out = None if trained else folder(home, "making") / opened.name

@@ -71,11 +71,8 @@ def _recount(bench: Bench, export: Sequence[bytes]) -> None:
 def _check_dispatched(bench: Bench, ledger: Ledger, name: str) -> None:
     minutes, release = bench.minutes, bench.dossier.investigation.release
     limit = bench.dossier.places["investigation"] if bench.before is None else bench.before.size
-    copies = [
-        place
-        for place, each in ledger.dispatches
-        if each.station == name and each.release == release and place < limit
-    ]
+    given = ledger.dispatched(station=name, release=release)
+    copies = [place for place, _ in given if place < limit]
     if copies:
         minutes.saw(f"{name} was sent a copy of {release} (entry {copies[0]})")
     elif bench.policy.require_dispatch:

@@ -13,12 +13,13 @@ from typing import Any, Final, Self
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from zktrace.errors import InputError, MissingExtra, Refused
 from zktrace.primitives.text import one_line
 
 WAIT_SECONDS: Final = 60  # for the lock
+_KEPT: Final = 16  # connections, and as many more in a rush
 _WRITES: Final = "zkt_writes"
 _DRIVERS: Final = {
     "sqlite": "sqlite",
@@ -45,7 +46,7 @@ class Statements:
 
 
 class Database:
-    """Transactions in one database. No connection is kept between them."""
+    """Transactions in one database. No connection is kept between them, unless a server wants it so."""
 
     def __init__(self, url: str | URL) -> None:
         self._url = _parsed(url)
@@ -59,6 +60,21 @@ class Database:
         """An SQLite file, whatever characters its name has."""
         return cls(URL.create("sqlite", database=str(path)))
 
+    def keep_connections(self) -> None:
+        """Have some at hand, for a process that is asked all the time.
+
+        Those to PostgreSQL, that is: it starts a process for each. An SQLite file is opened as it stands at
+        the moment, as a backup may have taken its place. One that the server has closed is made anew.
+        """
+        if not self.sqlite:
+            self._engine = self._make_engine(
+                poolclass=QueuePool,
+                pool_size=_KEPT,
+                max_overflow=_KEPT,
+                pool_timeout=WAIT_SECONDS,
+                pool_pre_ping=True,
+            )
+
     def make_file(self) -> None:
         """The file of an SQLite database, for its owner alone, if it is not there."""
         if self.sqlite:
@@ -71,9 +87,6 @@ class Database:
         with self.errors():
             connection = self._engine.connect().execution_options(**{_WRITES: writes})
             with connection, connection.begin():
-                if writes and not self.sqlite:
-                    connection.execute(text(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'"))
-                    connection.execute(text("SET LOCAL synchronous_commit = on"))
                 yield connection
 
     @contextmanager
@@ -118,16 +131,29 @@ class Database:
             first = next(iter(said.strip().splitlines()), type(error).__name__)
             raise Refused(f"{self.place}: {one_line(_scrubbed(first, self._url), limit=300)}") from None
 
-    def _make_engine(self) -> Engine:
+    def _make_engine(self, **pool: Any) -> Engine:  # noqa: ANN401
         if not self.sqlite:
             # a later snapshot than the lock's own is needed: each statement takes a new one
-            return create_engine(
-                self._url, poolclass=NullPool, hide_parameters=True, isolation_level="READ COMMITTED"
+            engine = create_engine(
+                self._url,
+                hide_parameters=True,
+                isolation_level="READ COMMITTED",
+                **(pool or {"poolclass": NullPool}),
             )
+            event.listen(engine, "connect", _tune_postgresql)
+            return engine
         engine = create_engine(self._url, poolclass=NullPool, hide_parameters=True)
         event.listen(engine, "connect", _tune_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+
+def _tune_postgresql(connection: Any, _: object) -> None:  # noqa: ANN401
+    """A new connection: a commit outlives a power cut, whatever the server is set to."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
+        cursor.execute("SET synchronous_commit = on")
+    connection.commit()
 
 
 def _tune_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401
