@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each sets up what is missing and runs.
+# `make demo`, `make console` and `make test`: each sets up what is missing and runs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,10 +7,13 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test slow check bench clean
+.PHONY: demo console test slow check bench clean
 
 demo: $(VENV)/.learn
 	$(BIN)/zktrace demo
+
+console: $(VENV)/.learn
+	$(BIN)/zktrace demo --serve
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2

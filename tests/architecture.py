@@ -62,6 +62,7 @@ ONLY = {
     "report": set(ORDER) - {"front", "demo", "service", "cli", "attacks"},
 }
 STORES = SOURCE / "registry" / "stores"  # the one place that knows a database
+MIGRATIONS = SOURCE / "service" / "migrations"  # and the one that changes tables
 HEAVY = ("torch", "flwr", "nvflare", "sqlalchemy", "fastapi", "matplotlib", "ray")
 
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem == "errors")

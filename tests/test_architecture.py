@@ -13,6 +13,7 @@ from architecture import (
     HEAVY,
     LIGHT,
     LIGHT_TOO,
+    MIGRATIONS,
     ONLY,
     ORDER,
     PAGE,
@@ -73,6 +74,7 @@ def test_a_light_room_loads_nothing_heavy(room: str) -> None:
 def test_only_the_stores_know_a_database(path: Path) -> None:
     named = {module.split(".")[0] for module, _ in imports(path)}
     assert STORES in path.parents or not {"sqlalchemy", "psycopg", "sqlite3"} & named
+    assert MIGRATIONS in path.parents or "alembic" not in named
 
 
 def test_help_and_import_load_no_numpy() -> None:

@@ -23,6 +23,8 @@ from zktrace.registry.custody import PLACES, RELEASES
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import PROOF_LIMIT
 from zktrace.releases.lineage import LEVEL
+from zktrace.service.limits import RATES
+from zktrace.service.totp import DIGITS, WINDOW
 from zktrace.studies.cells import deciding_score as deviations_of
 from zktrace.studies.rows import Row, Rows
 
@@ -212,6 +214,12 @@ def constants() -> Facts:
     }
 
 
+def guesses() -> Facts:
+    right, tries = 2 * WINDOW + 1, RATES["sign-in"] + RATES["login"]
+    chance = 1 - (1 - right / 10**DIGITS) ** (tries * 24 * 60)
+    return {"right": right, "tries": tries, "chance": 100 * chance}
+
+
 CLAIMS = [
     Claim("README.md", "what it says in {named} of {runs} runs if", soft_labels),
     Claim("README.md", "copies cost {low:.1f} to {high:.1f} points there", soft_labels),
@@ -229,6 +237,9 @@ CLAIMS = [
         "{candidate_512:.1f}) and {exact_2048} at 2048 ({chernoff_2048}, {candidate_2048:.1f})",
         thresholds,
     ),
+    Claim("docs/service.md", "{right} codes in a million are right at a time", guesses),
+    Claim("docs/service.md", "may try {tries} times a minute from one address", guesses),
+    Claim("docs/service.md", "within a day guesses right with a chance of {chance:.0f} %", guesses),
     Claim("docs/spec/stern-proof.md", "{default:.0f} kB on average at the default set", proofs),
     Claim("docs/attacks.md", "copies cost {low:.1f} to {high:.1f} points", soft_labels),
     Claim("docs/attacks.md", "are read at {least:.1f} deviations and more", soft_labels),

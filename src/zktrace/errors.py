@@ -41,6 +41,7 @@ EXTRAS: Final = {  # packages outside of the light core, by the name they are im
     "flwr": ("Flower", "federation"),
     "httpx": ("HTTPX", "federation"),
     "sqlalchemy": ("SQLAlchemy", "operator"),
+    "alembic": ("Alembic", "service"),
     "psycopg": ("psycopg", "postgresql"),
     "matplotlib": ("Matplotlib", "report"),
     "fastapi": ("FastAPI", "service"),

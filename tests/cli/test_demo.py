@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
+import zktrace
 from zktrace.cli.app import run
 from zktrace.demo.pages import NEXT
 
 pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("fastapi", reason="FastAPI is not installed")
+
+from zktrace.service.desk import Settings
+from zktrace.service.store import prepared
+from zktrace.service.visitors import Accounts
 
 
 def test_what_to_do_next_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,6 +31,48 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.
     assert run(["demo", "--out", str(tmp_path)]) == 2
     assert "not of a demo" in capsys.readouterr().err
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_port_is_that_of_a_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--out", str(tmp_path / "demo"), "--port", "9999"]) == 2
+    assert "--serve" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_console_comes_after_a_story_that_was_not_told_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    """The story leaves a workspace; what would listen notes what it was given."""
+    from zktrace.service import serving
+
+    served = list[tuple[Path, str]]()
+
+    def told(out: Path, seed: int, *, as_json: bool) -> dict[str, object]:
+        zktrace.Workspace.create(out / "workspace", title="short", carriers=["spread"], places=4)
+        return {"ok": True, "report": "told", "seed": seed}
+
+    def serve(
+        home: zktrace.Workspace, listening: serving.Listening, settings: Settings, workers: int
+    ) -> None:
+        assert workers == 1
+        assert listening.url == settings.url
+        served.append((home.root, settings.url))
+
+    monkeypatch.setattr("zktrace.cli.demo._told", told)
+    monkeypatch.setattr(serving, "serve", serve)
+    command = ["demo", "--serve", "--out", str(tmp_path / "demo"), *(["--json"] if as_json else [])]
+    assert run(command) == 0
+    assert served == [(tmp_path / "demo" / "workspace", "http://127.0.0.1:8443")]
+    said = capsys.readouterr().out
+    if as_json:
+        found = json.loads(said)
+        assert (found["ok"], found["seed"], found["account"]) == (True, 42, "demo")
+        password = found["password"]
+    else:
+        password = said.rpartition("password")[2].strip()
+    accounts = Accounts(prepared(zktrace.Workspace.open(tmp_path / "demo" / "workspace")))
+    assert accounts.signed_in("demo", password).role == "operator"
 
 
 @pytest.mark.slow

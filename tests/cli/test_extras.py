@@ -63,6 +63,7 @@ COMMANDS: Mapping[str, tuple[str, str | None]] = {
     "operator add": ("x --password-stdin --workspace w", "operator"),
     "operator list": ("--workspace w", "operator"),
     "operator remove": ("x --workspace w", "operator"),
+    "operator totp": ("x --workspace w", "operator"),
     "serve": ("--workspace w", "service"),
     "enrol": ("a --request a.request --workspace w", "operator"),
     "guard broadcasts": ("--workspace w", "operator"),
@@ -204,6 +205,8 @@ def test_no_command_is_left_out() -> None:
         ("torch", "dispatch --all --evaluate smoke --workspace home", "learn"),
         ("sklearn", "train --out out", "learn"),
         ("flwr", "train --engine flower --out out", "federation"),
+        ("alembic", "operator list --workspace home", "service"),
+        ("uvicorn", "demo --serve --out out", "service"),
         ("psycopg", "init out --database postgresql://nobody@localhost/none", "postgresql"),
     ],
 )

@@ -2,13 +2,20 @@
 
 import json
 import re
+import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import httpx
 import pytest
 
+from service.test_fetch import free_port
+from service.test_serving import healthy, until
 from zktrace.cli.app import run
 from zktrace.cli.demo import outcome_table
 from zktrace.demo.pages import DemoCase, demo_html, write_demo_pages
@@ -17,12 +24,28 @@ from zktrace.report.html import Html
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+from zktrace.demo.folder import EXPORT, RUN, ended
 from zktrace.demo.outcomes import Agreement, Examined, Losses, Shown, Told, Traced
-from zktrace.demo.story import EXPORT, RUN, Story
+from zktrace.demo.story import Story
 from zktrace.report.training import write_training_report
 
+SEED = 7
 
-def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    """What the story says."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def story(folder: Path, lines: list[str]) -> Told:
+    """A short one, with its pages."""
     demo = load_preset("demo")
     short = replace(
         demo,
@@ -32,27 +55,72 @@ def test_a_short_demo_ends_as_expected(tmp_path: Path) -> None:
         federation=replace(demo.federation, rounds=6),
         marks=replace(demo.marks, push_margin=0.2),
     )
-    lines: list[str] = []
-    story = Story(tmp_path, seed=7, say=lines.append, preset=short).tell()
-    write_training_report(tmp_path / RUN, tmp_path / RUN / "report.html")
-    document = write_demo_pages(story, training=f"{RUN}/report.html", export=EXPORT)
-    assert document == tmp_path / "report.html"
+    told = Story(folder, seed=SEED, say=lines.append, preset=short).tell()
+    assert not ended(folder, seed=SEED)  # its pages come last
+    write_training_report(folder / RUN, folder / RUN / "report.html")
+    document = write_demo_pages(told, training=f"{RUN}/report.html", export=EXPORT)
+    assert document == folder / "report.html"
+    return told
+
+
+def test_a_short_demo_ends_as_expected(folder: Path, lines: list[str], story: Told) -> None:
     assert [each.case for each in story.outcomes if not each.ok] == []
     assert len(story.outcomes) >= 16
     pages = pages_of(story)
     assert len(pages) == 7
     for page in ("report.html", *pages):
-        HTMLParser().feed((tmp_path / page).read_text())
+        HTMLParser().feed((folder / page).read_text())
     assert outcome_table(story.outcomes).count("\N{CHECK MARK}") == len(story.outcomes)
     assert any("dispatch" in line for line in lines)
     check_page(story)
     # an auditor and a judge can work from what lies in the folder
-    assert run(["log", "verify", "--export", str(tmp_path / "registry.json")]) == 0
-    evidence = json.loads((tmp_path / "cases" / "case-1.zkt.json").read_bytes())
-    suspect = tmp_path / "cases" / "suspect-1.safetensors"
-    arguments = ["judge", str(tmp_path / "cases" / "case-1.zkt.json"), "--head", evidence["head"]]
+    assert run(["log", "verify", "--export", str(folder / "registry.json")]) == 0
+    evidence = json.loads((folder / "cases" / "case-1.zkt.json").read_bytes())
+    suspect = folder / "cases" / "suspect-1.safetensors"
+    arguments = ["judge", str(folder / "cases" / "case-1.zkt.json"), "--head", evidence["head"]]
     assert run([*arguments, "--suspect", str(suspect)]) == 0
-    assert run([*arguments, "--suspect", str(tmp_path / "cases" / "suspect-2.safetensors")]) == 1
+    assert run([*arguments, "--suspect", str(folder / "cases" / "suspect-2.safetensors")]) == 1
+
+
+def test_a_demo_that_has_ended_is_shown_in_a_console(folder: Path, story: Told) -> None:
+    before = (folder / "report.html").read_bytes()
+    command = [sys.executable, "-m", "zktrace", "demo", "--serve", "--out", str(folder), "--seed", str(SEED)]
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    child = subprocess.Popen([*command, "--port", str(port), "--json"], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        said = json.loads(child.stdout.readline())
+        assert (said["url"], said["report"]) == (url, str(folder / "report.html"))
+        until(lambda: healthy(f"{url}/healthz"))
+        given = {"name": said["account"], "password": said["password"]}
+        with httpx.Client(base_url=url) as client:
+            token = client.post("/api/v1/login", json=given).json()["token"]
+            signed_in = {"authorization": f"Bearer {token}"}
+            found = client.get("/api/v1/overview", headers=signed_in).json()
+            assert "Cases" in client.get("/", headers=signed_in).text
+        assert found["stations"] == found["copies"] == 10
+        assert found["cases"] == len(pages_of(story))
+    finally:
+        child.send_signal(signal.SIGINT)
+        rest = child.communicate(timeout=60)[0]
+    assert (child.returncode, rest) == (0, b"")
+    assert (folder / "report.html").read_bytes() == before
+
+
+def test_another_demo_is_told_anew(folder: Path, story: Told, tmp_path: Path) -> None:
+    assert ended(folder, seed=SEED)
+    assert not ended(folder, seed=SEED + 1)
+    assert not ended(tmp_path, seed=SEED)
+    for name in ("zktrace-demo.txt", "report.html", f"{RUN}/spec.json"):
+        copied = shutil.copytree(folder, tmp_path / name.replace("/", "-"), ignore=only_the_small)
+        assert ended(copied, seed=SEED)
+        (copied / name).unlink()
+        assert not ended(copied, seed=SEED)
+
+
+def only_the_small(place: str, names: list[str]) -> set[str]:
+    """What a copy of the folder leaves out: models, and the workspace."""
+    return {name for name in names if name in ("workspace", "cases") or name.endswith(".safetensors")}
 
 
 def pages_of(story: Told) -> list[str]:

@@ -118,7 +118,7 @@ def served(
     """A service of a workspace, with an account of each role."""
     app = make_app(home, Settings(url=url, **settings), rates=Rates(PLENTY))
     accounts = app.state.desk.accounts
-    known = dict(accounts.listed())
+    known = {each.name for each in accounts.listed()}
     for role in ("operator", "auditor"):
         if f"an-{role}" not in known:
             accounts.add(f"an-{role}", role, PASSWORD)

@@ -32,10 +32,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
         if reason is not None:
             pytest.skip(reason)
         made = Database(request.getfixturevalue("server").new_database())
-    with made.connected(writes=True) as connection:
-        for statement in store._TABLES:
-            connection.exec_driver_sql(statement)
-    return made
+    return store.brought_up(made)
 
 
 def test_a_job_is_claimed_by_one_worker_and_the_oldest_first(database: Database) -> None:

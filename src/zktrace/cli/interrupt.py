@@ -26,8 +26,9 @@ _KEPT: Final = {
     "attack distill": "epochs that are done are kept with --checkpoint, and the same command goes on there",
     "study": "rows and checkpoints that are done are kept, and the same command goes on after them",
     "trace": "an investigation that is on record stays paid for (zktrace cases shows it)",
-    "demo": "nothing is kept, and the same command begins again",
+    "demo": "a demo that has ended is kept (--serve shows it), and any other begins again",
 }
+SERVICE: Final = 15.0  # seconds that a service may take to end: requests and workers come to theirs
 _WHOLE: Final = "files are written whole or not at all, and the same command begins again"
 
 
@@ -90,7 +91,7 @@ def listen(arguments: Sequence[str]) -> Interrupts:
 
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    """More grace for a block whose end takes a conversation with another machine."""
+    """More grace for a block whose end takes a conversation with another machine, or process."""
     before, _present.grace = _present.grace, seconds
     try:
         yield

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zktrace.cli.interrupt import SERVICE, patience
 from zktrace.cli.options import Force, Json, WorkspaceFolder, workspace_at
 from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
@@ -78,7 +79,8 @@ def serve(
     facts = {"ok": True, "workspace": str(home.root), "url": settings.url}
     emit(facts, as_json=as_json, text=f"serving {home.root} at {settings.url}")
     sys.stdout.flush()
-    listen(home, listening, settings, workers=workers)
+    with patience(SERVICE):
+        listen(home, listening, settings, workers=workers)
 
 
 @app.command()
@@ -112,13 +114,45 @@ def remove(
     emit({"ok": True, "account": name}, as_json=as_json, text=f"{name} is removed")
 
 
+@app.command()
+def totp(
+    name: Annotated[str, typer.Argument(help="Name of the account.")],
+    off: Annotated[bool, typer.Option("--off", help="The password alone is enough again.")] = False,
+    code_stdin: Annotated[
+        bool, typer.Option("--code-stdin", help="Read the code from the input, and do not ask.")
+    ] = False,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Ask an account for a code of an authenticator as well as for its password.
+
+    The address that is shown goes into an authenticator app. With the first code it takes effect, and the
+    account is signed out.
+    """
+    from zktrace.service.totp import address, new_secret
+
+    accounts = _accounts(workspace)
+    if off:
+        accounts.unprotect(name)
+        text = f"{name} signs in with the password alone"
+    else:
+        accounts.check_unprotected(name)
+        secret = new_secret()
+        title = workspace_at(workspace).registry.known().ledger.setup.title
+        typer.echo(f"{address(secret, name=f'{name} ({title})')}\nor typed: {secret}", err=as_json)
+        accounts.protect(name, secret, _code(accounts, secret, from_input=code_stdin))
+        text = f"{name} needs a code to sign in from now on"
+    emit({"ok": True, "account": name, "second_factor": not off}, as_json=as_json, text=text)
+
+
 @app.command("list")
 def listed(workspace: WorkspaceFolder = None, as_json: Json = False) -> None:
-    """List the accounts and their roles."""
+    """List the accounts, their roles, and who needs a code to sign in."""
     found = _accounts(workspace).listed()
-    facts = {"ok": True, "accounts": [{"account": name, "role": role} for name, role in found]}
-    lines = [f"{name}  {role}" for name, role in found]
-    emit(facts, as_json=as_json, text="\n".join(lines) or "no accounts (zktrace operator add NAME makes one)")
+    facts = [{"account": each.name, "role": each.role, "second_factor": each.second_factor} for each in found]
+    lines = [f"{each.name}  {each.role}{'  second factor' * each.second_factor}" for each in found]
+    text = "\n".join(lines) or "no accounts (zktrace operator add NAME makes one)"
+    emit({"ok": True, "accounts": facts}, as_json=as_json, text=text)
 
 
 def login(url: ServiceAddress, key: StationKey, authority: Authority = None, as_json: Json = False) -> None:
@@ -196,6 +230,23 @@ def _accounts(workspace: Path | None) -> "Accounts":
     from zktrace.service.visitors import Accounts
 
     return Accounts(prepared(workspace_at(workspace)))
+
+
+def _code(accounts: "Accounts", secret: str, *, from_input: bool) -> str:
+    """Asked for until it is right; or the first line of the input."""
+    if from_input:
+        return sys.stdin.readline()
+    if not sys.stdin.isatty():
+        raise InputError("a code is asked for on a terminal; elsewhere give it with --code-stdin")
+
+    def checked(code: str) -> str:
+        try:
+            accounts.step_now(secret, code)
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from error
+        return code
+
+    return str(typer.prompt("Code", err=True, value_proc=checked))
 
 
 def _password(*, from_input: bool) -> str:

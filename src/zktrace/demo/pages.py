@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from zktrace.demo.folder import REPORT
 from zktrace.demo.outcomes import Agreement, Examined, Losses, Shown, Told, Traced
 from zktrace.primitives.files import write_atomic
 from zktrace.registry.ledger import Ledger
@@ -73,7 +74,7 @@ def write_demo_pages(told: Told, *, training: str, export: str) -> Path:
                 page=page,
             )
         )
-    out = told.folder / "report.html"
+    out = told.folder / REPORT
     document = demo_html(
         cases,
         head=told.head,

@@ -5,7 +5,6 @@ operating system, as an operator's is.
 """
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -23,8 +22,8 @@ from zktrace.carriers import CARRIERS
 from zktrace.certificates.identity import agreement
 from zktrace.credentials import Component
 from zktrace.demo.courtroom import disputes, hearings
+from zktrace.demo.folder import EXPORT, RUN, WORKSPACE, clear
 from zktrace.demo.outcomes import Agreement, Losses, Outcome, Told, Traced
-from zktrace.errors import Refused
 from zktrace.federation.guarded import guarded_handout
 from zktrace.federation.handout import Handout
 from zktrace.federation.roster import experimental_key
@@ -50,9 +49,6 @@ from zktrace.registry.requests import Request
 
 BUDGET: Final = Fraction(1, 1000)
 PRESET: Final = "demo"
-RUN: Final = "run"  # folder of the training run
-EXPORT: Final = "registry.json"
-_MARKER: Final = "zktrace-demo.txt"  # stands in a folder that a demo may clear
 _FINETUNING: Final = 30  # episodes of the attacker
 _TRUNCATED: Final = 8  # bits
 _EARLY, _LISTENER = 2, 6  # the round whose broadcast leaks, and the station that it was sent to
@@ -113,7 +109,7 @@ class Story:
     @cached_property
     def _workspace(self) -> Workspace:
         return Workspace.create(
-            self._folder / "workspace",
+            self._folder / WORKSPACE,
             title="demo federation (simulated)",
             carriers=[next(iter(CARRIERS))],
             identity_bits=self._preset.marks.bits,
@@ -308,13 +304,3 @@ class Story:
 
     def _book(self, arrays: Arrays) -> IdentityCodebook:
         return self._spec.codebook(layer_sizes(arrays))
-
-
-def clear(folder: Path) -> None:
-    """Make the folder empty and ours; somebody else's is left alone."""
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / _MARKER).is_file():
-            raise Refused(f"{folder}: is not empty and not of a demo; name another folder with --out")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MARKER).write_text("Everything in this folder was made by zktrace demo, which may clear it.\n")

@@ -18,6 +18,7 @@ from zktrace.service.access import Anybody, AtDesk, Member, Operator, Station
 from zktrace.service.jobs import JobRow
 from zktrace.service.problems import not_there
 from zktrace.service.store import folder
+from zktrace.service.totp import CODE_LIMIT
 from zktrace.service.uploads import saved
 from zktrace.service.visitors import PUBLIC, station_signed_in
 
@@ -32,10 +33,11 @@ Text = Annotated[str, Field(max_length=200)]
 
 
 class PasswordGiven(BaseModel):
-    """An account and its password."""
+    """An account and its password; a code too, where the account has a second factor."""
 
     name: Text
     password: Annotated[str, Field(max_length=2000)]
+    code: Annotated[str, Field(max_length=CODE_LIMIT)] = ""
 
 
 class ProofGiven(BaseModel):
@@ -69,7 +71,7 @@ class DispatchAsked(BaseModel):
 @router.post("/login", tags=SIGN_IN)
 def login(given: PasswordGiven, desk: AtDesk, _: Anybody) -> Facts:
     """A token for an operator or an auditor."""
-    found = desk.accounts.signed_in(given.name, given.password)
+    found = desk.accounts.signed_in(given.name, given.password, given.code)
     return {"token": desk.tokens.issue("session", found), "role": found.role}
 
 

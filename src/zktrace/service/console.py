@@ -50,7 +50,7 @@ def overview(request: Request, desk: AtDesk, visitor: Anybody, start: From = 0) 
 
 @router.get("/sign-in")
 def sign_in_form(request: Request, _: Anybody, next: str = "/") -> HTMLResponse:
-    """Name and password."""
+    """Name, password, and a code for whoever needs one."""
     return page(request, "sign_in.html", next=_inside(next), wrong="")
 
 
@@ -59,7 +59,9 @@ def sign_in(request: Request, desk: AtDesk, _: Anybody, fields: Fields) -> Respo
     """A session for an operator or an auditor."""
     place = _inside(fields.get("next", "/"))
     try:
-        found = desk.accounts.signed_in(fields.get("name", ""), fields.get("password", ""))
+        found = desk.accounts.signed_in(
+            fields.get("name", ""), fields.get("password", ""), fields.get("code", "")
+        )
     except Denied as error:
         return page(request, "sign_in.html", status=401, next=place, wrong=str(error))
     return _entered(desk, found, place)

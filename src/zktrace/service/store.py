@@ -5,50 +5,55 @@ is proof of anything: it can be lost, and the log still says what was promised a
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from zktrace.errors import Refused
-from zktrace.registry.stores.database import Database
+from zktrace.registry.stores.database import Database, Statements
 from zktrace.registry.workspace import Home
+from zktrace.service.migrations import VERSION, migrate
 
-SCHEMA_VERSION: Final = 1
 FOLDER: Final = "service"  # of the workspace: uploads, reports, copies that are fetched
-_LOCK: Final = 0x7A6B742D73657201  # "zkt-ser" and a version
-_TABLES: Final = (
-    "CREATE TABLE zks_accounts (name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, "
-    "created DOUBLE PRECISION NOT NULL)",
-    "CREATE TABLE zks_tokens (digest TEXT PRIMARY KEY, kind TEXT NOT NULL, role TEXT NOT NULL, "
-    "name TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL)",
-    "CREATE TABLE zks_jobs (id TEXT PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, "
-    "state TEXT NOT NULL, arguments TEXT NOT NULL, asked_by TEXT NOT NULL, confirmed_by TEXT, "
-    "created DOUBLE PRECISION NOT NULL, changed DOUBLE PRECISION NOT NULL, share DOUBLE PRECISION NOT NULL, "
-    "note TEXT NOT NULL, result TEXT NOT NULL, error TEXT, attempt INTEGER NOT NULL, "
-    "deaths INTEGER NOT NULL, "
-    "lease DOUBLE PRECISION NOT NULL, stopping INTEGER NOT NULL)",
-    "CREATE INDEX zks_jobs_state ON zks_jobs (state, created)",
-    "CREATE INDEX zks_jobs_subject ON zks_jobs (subject)",
-    "CREATE TABLE zks_schema (version INTEGER NOT NULL)",
-)
+_LOCK: Final = 0x7A6B742D73657201  # "zkt-ser" and the first version: the same for all that come after it
 
 
 def prepared(home: Home) -> Database:
-    """The registry's database with the service's tables in it; Refused if they are of another version."""
+    """The registry's database with the service's tables in it, brought up to our version."""
     home.registry.known()  # a workspace without a log has no service
-    database = home.database
-    with database.connected(writes=True) as connection, database.errors():
-        if not database.sqlite:
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-        if not database.has_table(connection, "zks_schema"):
-            for statement in (*_TABLES, f"INSERT INTO zks_schema (version) VALUES ({SCHEMA_VERSION})"):
-                connection.exec_driver_sql(statement)
-    with database.reading() as found:
-        versions = [each["version"] for each in found.rows("SELECT version FROM zks_schema")]
-    if versions != [SCHEMA_VERSION]:
-        raise Refused(
-            f"{database.place}: the service's tables are of another version ({versions}), "
-            f"this is {SCHEMA_VERSION}"
-        )
+    return brought_up(home.database)
+
+
+def brought_up(database: Database) -> Database:
+    """The same database with the tables of our version; Refused if they are of a later one.
+
+    All of it is one transaction under a lock: of processes that start together one does it, and one that is
+    killed in the middle leaves the tables as they were.
+    """
+    with database.connected() as connection:
+        done = _version(database, connection) == VERSION
+    if not done:
+        with database.connected(writes=True) as connection:
+            if not database.sqlite:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            found = _version(database, connection)  # somebody may have been faster
+            if found < VERSION:
+                migrate(connection, found)
     return database
+
+
+def _version(database: Database, connection: Any) -> int:  # noqa: ANN401
+    """Of the tables that are there; 0 if there are none."""
+    if not database.has_table(connection, "zks_schema"):
+        return 0
+    rows = Statements(connection).rows("SELECT version FROM zks_schema")
+    found = rows[0]["version"] if len(rows) == 1 else None
+    if found is None or found < 1:
+        raise Refused(f"{database.place}: the service's tables do not say of which version they are")
+    if found > VERSION:
+        raise Refused(
+            f"{database.place}: the service's tables are of version {found}, which a later zktrace made; "
+            f"this one knows them up to version {VERSION}"
+        )
+    return int(found)
 
 
 def folder(home: Home, name: str) -> Path:

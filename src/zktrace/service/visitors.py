@@ -1,4 +1,4 @@
-"""Who asks, and how that is known: accounts with passwords, tokens, a station's proof of its credential."""
+"""Who asks, and how that is known: password and code, tokens, a station's proof of its credential."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from zktrace.credentials import MessageBinding, Proof, PublicKey, verify
 from zktrace.errors import Denied, Error, InputError, Refused
 from zktrace.registry.ledger import Ledger
-from zktrace.registry.stores.database import Database
+from zktrace.registry.stores.database import Database, Statements
 from zktrace.service.problems import NOT_SIGNED_IN
 from zktrace.service.signing import login_message
+from zktrace.service.totp import new_secret, step_of
 
 Role = Literal["public", "station", "auditor", "operator"]
 Kind = Literal["session", "link", "challenge", "invitation"]
@@ -33,7 +34,14 @@ LONGEST_PASSWORD: Final = 1024
 TOKEN_LIMIT: Final = 100  # characters
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _HASHING: Final = BoundedSemaphore(2)  # passwords at a time: each takes the memory
-_NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A" * 43
+_NO_ACCOUNT: Final[dict[str, Any]] = {
+    "role": "",
+    "password": "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A" * 43,
+    "totp_secret": None,
+    "totp_step": 0,
+    "now": 1e9,
+}
+_NO_SECRET: Final = new_secret()  # whoever has no second factor is looked at like the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,15 @@ class Visitor:
 PUBLIC: Final = Visitor(role="public")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Somebody who signs in with a password, and perhaps a code."""
+
+    name: str
+    role: str
+    second_factor: bool
+
+
 class Accounts:
     """Operators and auditors."""
 
@@ -65,7 +82,10 @@ class Accounts:
         self._database = database
 
     def add(self, name: str, role: str, password: str, *, replace: bool = False) -> None:
-        """A new account; with `replace` a known one gets a new role and password, and is signed out."""
+        """A new account; with `replace` a known one gets a new role and password, and is signed out.
+
+        Its second factor stays: whoever may give passwords out does not take that away by the way.
+        """
         if role not in ACCOUNTS:
             raise InputError(f"{role!r} is no role of an account: {' or '.join(ACCOUNTS)}")
         if not _NAME.fullmatch(name):
@@ -75,13 +95,11 @@ class Accounts:
             known = change.rows("SELECT name FROM zks_accounts WHERE name = :name", name=name)
             if known and not replace:
                 raise Refused(f"an account {name} exists already (--force gives it a new password)")
-            change.run("DELETE FROM zks_accounts WHERE name = :name", name=name)
-            change.run(
-                "DELETE FROM zks_tokens WHERE name = :name AND role IN ('operator', 'auditor')", name=name
-            )
+            _sign_out(change, name)
             change.run(
                 "INSERT INTO zks_accounts (name, role, password, created) "
-                f"VALUES (:name, :role, :password, {self._database.now})",
+                f"VALUES (:name, :role, :password, {self._database.now}) ON CONFLICT (name) DO UPDATE "
+                "SET role = excluded.role, password = excluded.password, created = excluded.created",
                 name=name,
                 role=role,
                 password=hashed,
@@ -92,24 +110,97 @@ class Accounts:
         with self._database.writing() as change:
             if not change.run("DELETE FROM zks_accounts WHERE name = :name", name=name):
                 raise Refused(f"there is no account {name}")
-            change.run(
-                "DELETE FROM zks_tokens WHERE name = :name AND role IN ('operator', 'auditor')", name=name
+            _sign_out(change, name)
+
+    def listed(self) -> list[Account]:
+        """All of them, by name."""
+        with self._database.reading() as found:
+            rows = found.rows("SELECT name, role, totp_secret FROM zks_accounts ORDER BY name")
+        return [
+            Account(name=each["name"], role=each["role"], second_factor=each["totp_secret"] is not None)
+            for each in rows
+        ]
+
+    def protected(self, name: str) -> bool:
+        """Whether an account asks for a code as well; Refused if there is none of this name."""
+        found = next((each for each in self.listed() if each.name == name), None)
+        if found is None:
+            raise Refused(f"there is no account {name}")
+        return found.second_factor
+
+    def check_unprotected(self, name: str) -> None:
+        """Refused for an account that has a second factor, which is not replaced by the way."""
+        if self.protected(name):
+            raise Refused(f"{name} has a second factor already (--off takes it away)")
+
+    def step_now(self, secret: str, code: str) -> int:
+        """The step that a code of a secret is of; InputError if it is not one of now."""
+        with self._database.reading() as found:
+            (clock,) = found.rows(f"SELECT {self._database.now} AS now")
+        step = step_of(secret, code, now=clock["now"], after=0)
+        if step is None:
+            raise InputError("this is not the code of now: is the time right, here and on the other device?")
+        return step
+
+    def protect(self, name: str, secret: str, code: str) -> None:
+        """From now on the account asks for codes of this secret as well; `code` shows that somebody has it.
+
+        The account is signed out: whoever is in came by the password alone.
+        """
+        self.check_unprotected(name)
+        step = self.step_now(secret, code)
+        with self._database.writing() as change:
+            done = change.run(
+                "UPDATE zks_accounts SET totp_secret = :secret, totp_step = :step "
+                "WHERE name = :name AND totp_secret IS NULL",
+                name=name,
+                secret=secret,
+                step=step,
             )
+            if not done:
+                raise Refused(f"the account {name} was just changed: begin again")
+            _sign_out(change, name)
 
-    def listed(self) -> list[tuple[str, str]]:
-        """Names and roles."""
-        with self._database.reading() as found:
-            rows = found.rows("SELECT name, role FROM zks_accounts ORDER BY name")
-        return [(each["name"], each["role"]) for each in rows]
+    def unprotect(self, name: str) -> None:
+        """The password alone is enough again."""
+        if not self.protected(name):
+            raise Refused(f"{name} has no second factor")
+        with self._database.writing() as change:
+            change.run("UPDATE zks_accounts SET totp_secret = NULL WHERE name = :name", name=name)
 
-    def signed_in(self, name: str, password: str) -> Visitor:
-        """Whose password it is, or Denied; an unknown name takes as long as a wrong password."""
+    def signed_in(self, name: str, password: str, code: str = "") -> Visitor:
+        """Whose password it is, and whose code where the account asks for one; else Denied.
+
+        The answer and the time it takes are the same for an unknown name, a wrong password and a wrong code.
+        Time is the database's, as everywhere: services on several machines take the same codes, each once.
+        """
         with self._database.reading() as found:
-            rows = found.rows("SELECT role, password FROM zks_accounts WHERE name = :name", name=name[:100])
-        fits = _fits(password, rows[0]["password"] if rows else _NOBODY)
-        if not rows or not fits:
-            raise Denied("the name or the password is wrong", status=NOT_SIGNED_IN)
-        return Visitor(role=rows[0]["role"], name=name)
+            rows = found.rows(
+                f"SELECT role, password, totp_secret, totp_step, {self._database.now} AS now "
+                "FROM zks_accounts WHERE name = :name",
+                name=name[:100],
+            )
+        row = rows[0] if rows else _NO_ACCOUNT
+        secret = row["totp_secret"]
+        fits = _fits(password, row["password"])
+        step = step_of(secret or _NO_SECRET, code, now=row["now"], after=row["totp_step"])
+        if not rows or not fits or (secret is not None and not self._taken(name, secret, step)):
+            raise Denied("the name, the password or the code is wrong", status=NOT_SIGNED_IN)
+        return Visitor(role=row["role"], name=name)
+
+    def _taken(self, name: str, secret: str, step: int | None) -> bool:
+        """Whether a code is taken now: of two who have the same one, the first."""
+        if step is None:
+            return False
+        with self._database.writing() as change:
+            done = change.run(
+                "UPDATE zks_accounts SET totp_step = :step "
+                "WHERE name = :name AND totp_secret = :secret AND totp_step < :step",
+                name=name,
+                secret=secret,
+                step=step,
+            )
+        return done == 1
 
 
 class Tokens:
@@ -189,6 +280,11 @@ def station_signed_in(
         said = f"the signature is not one of {station} for {url} ({error})"
         raise Denied(said, status=NOT_SIGNED_IN) from error
     return Visitor(role="station", name=station)
+
+
+def _sign_out(change: Statements, name: str) -> None:
+    """End all sessions of an account, and links that were not used."""
+    change.run("DELETE FROM zks_tokens WHERE name = :name AND role IN ('operator', 'auditor')", name=name)
 
 
 def hashed_password(password: str) -> str:
