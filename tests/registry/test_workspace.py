@@ -13,7 +13,7 @@ from registry.small import LENGTHS, SHAPES, request
 from zktrace.codes import CodeKey
 from zktrace.derivation.key import Use
 from zktrace.errors import InputError, InvalidProof, MalformedFile, Refused, Rejected
-from zktrace.registry import workspace as workspace_module
+from zktrace.registry import enrolling
 from zktrace.registry.records import PLACE, RELEASE
 from zktrace.registry.workspace import Home
 
@@ -184,7 +184,7 @@ def test_a_request_has_its_name_where_somebody_died_before_it_got_it(
     made = make(tmp_path / "ws")
     asked = request("alpha", made.offer)
     with monkeypatch.context() as killed:
-        killed.setattr(workspace_module, "_named", lambda *_: None)
+        killed.setattr(enrolling, "_named", lambda *_: None)
         made.enrol("alpha", asked, allow_weak_params=True)
     assert not made.request_path("alpha").exists()
     assert Home.open(made.root).request_of("alpha") == asked

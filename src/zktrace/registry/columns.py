@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, overload
 
+import numpy as np
+
 from zktrace.derivation.promises import NONCE_BYTES, Claim
 from zktrace.errors import MalformedFile
 from zktrace.primitives import merkle
@@ -149,6 +151,27 @@ class Columns:
         self.dispatch_firsts.append(first)
         self.dispatch_copies.append(copy)
         self.dispatch_places.append(place)
+
+    def selected(self, table: str, rows: int, *, station: str | None, release: str | None) -> Sequence[int]:
+        """Which of the first `rows` dispatches or receipts are of this station and this release."""
+        wanted = np.ones(rows, dtype=np.bool_)
+        for name, key, known in (
+            ("stations", station, self.rows),
+            ("releases", release, self.release_numbers),
+        ):
+            if key is not None:
+                column = np.array(getattr(self, f"{table}_{name}")[:rows], dtype=np.int64)
+                wanted &= column == known.get(key, -1)
+        found: list[int] = np.flatnonzero(wanted).tolist()
+        return found
+
+    def given(self, dispatches: int, releases: int) -> Iterator[tuple[int, int]]:
+        """Of the first dispatches, by release: how many copies there are, and how many stations have one."""
+        numbers = np.array(self.dispatch_releases[:dispatches], dtype=np.intp)
+        firsts = np.array(self.dispatch_firsts[:dispatches], dtype=np.bool_)
+        copies = np.bincount(numbers, minlength=releases).tolist()
+        stations = np.bincount(numbers[firsts], minlength=releases).tolist()
+        return zip(copies, stations, strict=True)
 
     def add_broadcast(self, place: int, release: int) -> None:
         """A shared model that was sent out."""

@@ -10,8 +10,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final, Self, TypeVar
 
-import numpy as np
-
 from zktrace.derivation.promises import Claim
 from zktrace.errors import InvalidLog, Refused
 from zktrace.primitives import merkle
@@ -143,12 +141,9 @@ class State:
 
     def broadcasts(self, release: str) -> Sequence[tuple[int, BroadcastRecord]]:
         """Those of a release in their order: places and records."""
-        wanted, columns = self._columns.release_numbers.get(release), self._columns
-        numbers = columns.broadcast_releases[: self._counts["broadcast"]]
-        places = [columns.broadcast_places[at] for at, number in enumerate(numbers) if number == wanted]
-        return RowView(
-            lambda number: (places[number], self._kept(places[number], BroadcastRecord)), len(places)
-        )
+        places = self._columns.broadcast_places
+        numbers = self._selected("broadcast", None, release)
+        return RowView(lambda at: (places[at], self._kept(places[at], BroadcastRecord)), numbers)
 
     @property
     def receipts(self) -> Sequence[tuple[int, ReceiptRecord]]:
@@ -163,15 +158,11 @@ class State:
 
     def signers(self, release: str) -> frozenset[str]:
         """The stations that signed for a copy of a release."""
-        columns = self._columns
-        rows = {columns.receipt_stations[at] for at in self._selected("receipt", None, release)}
-        return frozenset(columns.station_names[row] for row in rows)
+        return self._stations_of("receipt", release)
 
     def holders(self, release: str) -> frozenset[str]:
-        """The stations that were dispatched a copy of a release."""
-        columns = self._columns
-        rows = {columns.dispatch_stations[at] for at in self._selected("dispatch", None, release)}
-        return frozenset(columns.station_names[row] for row in rows)
+        """The stations that were dispatched a copy of it."""
+        return self._stations_of("dispatch", release)
 
     def unsigned(self, release: str) -> Sequence[str]:
         """Those of them that signed for none, in the order of their rows."""
@@ -255,12 +246,8 @@ class State:
 
     def given(self) -> dict[str, tuple[int, int]]:
         """By release: how many copies of it are on record, and how many stations have one."""
-        columns, end, count = self._columns, self._counts["dispatch"], self._counts["release"]
-        numbers = np.array(columns.dispatch_releases[:end], dtype=np.intp)
-        firsts = np.array(columns.dispatch_firsts[:end], dtype=np.bool_)
-        copies = np.bincount(numbers, minlength=count).tolist()
-        stations = np.bincount(numbers[firsts], minlength=count).tolist()
-        return dict(zip(self.release_names, zip(copies, stations, strict=True), strict=True))
+        pairs = self._columns.given(self._counts["dispatch"], self._counts["release"])
+        return dict(zip(self.release_names, pairs, strict=True))
 
     def take(self, entry: Entry, data: bytes) -> None:
         """The next entry and its bytes, whatever it says."""
@@ -296,19 +283,14 @@ class State:
         self._counts = columns.counts()
         self.size += 1
 
-    def _selected(self, table: str, station: str | None, release: str | None) -> list[int]:
+    def _selected(self, table: str, station: str | None, release: str | None) -> Sequence[int]:
         """Rows of dispatches or receipts that are of this station and this release."""
-        columns, end = self._columns, self._counts[table]
-        wanted = np.ones(end, dtype=np.bool_)
-        for name, key, numbers in (
-            ("stations", station, columns.rows),
-            ("releases", release, columns.release_numbers),
-        ):
-            if key is not None:
-                column = np.array(getattr(columns, f"{table}_{name}")[:end], dtype=np.int64)
-                wanted &= column == numbers.get(key, -1)
-        found: list[int] = np.flatnonzero(wanted).tolist()
-        return found
+        return self._columns.selected(table, self._counts[table], station=station, release=release)
+
+    def _stations_of(self, table: str, release: str) -> frozenset[str]:
+        columns, rows = self._columns, getattr(self._columns, f"{table}_stations")
+        found = {rows[at] for at in self._selected(table, None, release)}
+        return frozenset(columns.station_names[row] for row in found)
 
     def _dispatch(self, number: int) -> tuple[int, DispatchRecord]:
         columns = self._columns

@@ -19,7 +19,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -29,13 +29,13 @@ from zktrace.carriers import NAMES
 from zktrace.derivation.key import FILE_LIMIT as KEY_LIMIT
 from zktrace.derivation.key import CodeKey, Use
 from zktrace.derivation.promises import TREE_LIMIT
-from zktrace.errors import Error, MalformedFile, Refused
+from zktrace.errors import MalformedFile, Refused
 from zktrace.primitives.commitment import COMMITMENT_BYTES
 from zktrace.primitives.files import claimed, read_bounded, sweep, write_atomic
 from zktrace.primitives.loading import loaded
 from zktrace.primitives.toml import check_keys, parse_toml
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape, Custody, default_shape
-from zktrace.registry.enrolling import enrolling
+from zktrace.registry.enrolling import enrol, name_request
 from zktrace.registry.ledger import Ledger, check_name
 from zktrace.registry.records import PLACE, CarrierCode, Record, SeedTree, SetupRecord
 from zktrace.registry.registry import Registry
@@ -194,29 +194,13 @@ class Home:
 
     def admit(self, station: str, request: Request, *, allow_weak_params: bool = False) -> int:
         """The same without the code key: who listens to strangers does not hold it."""
-        path, asked = self.request_path(station), request.digest()
-        if station in self.registry.ledger().stations:
-            raise Refused(f"a station {station} is enrolled already")
-        entry = enrolling(
-            self.registry, station=station, request=request, allow_weak_params=allow_weak_params
+        return enrol(
+            self.registry,
+            station=station,
+            request=request,
+            allow_weak_params=allow_weak_params,
+            path=self.request_path(station),
         )
-        # kept first: an accusation without it could not be judged. It has its name when it is on record: two
-        # that want to be one station at the same time do not take each other's files away
-        waiting = _waiting(path, asked)
-        write_atomic(waiting, request.to_bytes() + b"\n", secret=True, replace=True)
-        try:
-            index = self.registry.add(entry)
-        except Error:
-            if self._asked(station) != asked:  # it may be on record all the same
-                waiting.unlink(missing_ok=True)
-            raise
-        _named(waiting, path)
-        return index
-
-    def _asked(self, station: str) -> bytes | None:
-        """The digest of the request that a station is on record with."""
-        known = self.registry.ledger().stations
-        return known[station].enrolment.request if station in known else None
 
     def reserve(self, kind: str, count: int) -> int:
         """Promise `count` more seeds, in as many entries as it takes; how many are promised in all."""
@@ -241,9 +225,8 @@ class Home:
     def request_of(self, station: str) -> Request | None:
         """What a station enrolled with, or None if the file was lost."""
         path = self.request_path(station)
-        asked = None if path.is_file() else self._asked(station)
-        if asked is not None:  # the process that put it on record may have died the moment after
-            _named(_waiting(path, asked), path)
+        if not path.is_file():
+            name_request(self.registry.ledger(), station, path)
         return Request.from_bytes(read_bounded(path, limit=REQUEST_LIMIT)) if path.is_file() else None
 
     def _make_key(self) -> CodeKey:
@@ -292,17 +275,6 @@ def keeper_of(path: Path) -> Path | None:
         if (root / SETTINGS).is_file():
             return root if Home.open(root).keeps(path) else None
     return None
-
-
-def _waiting(path: Path, digest: bytes) -> Path:
-    """Where a request lies while its station is put on record."""
-    return path.with_name(f".{path.stem}.{digest.hex()[:32]}.waiting")
-
-
-def _named(waiting: Path, path: Path) -> None:
-    """Give a request its name, unless somebody has done it."""
-    with suppress(FileNotFoundError):
-        os.replace(waiting, path)
 
 
 class _DoneAlready(Exception):

@@ -82,7 +82,7 @@ class Gate:
             raise Denied(f"this service is called {settings.host} (zktrace serve --url)", status=400)
         parts = path.removeprefix("/api/v1").split("/")
         address = (scope.get("client") or ("local", 0))[0]
-        self._desk.rates.take(address, parts[1] if scope["method"] in UNSAFE else "")
+        self._desk.rates.take(address, parts[1] if scope["method"] in UNSAFE and parts[1:] else "")
         check_size(headers, limit)
         if scope["method"] in UNSAFE:
             elsewhere = headers.get("origin", settings.url) != settings.url
