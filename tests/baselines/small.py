@@ -24,10 +24,10 @@ def samples() -> tuple[Images, Labels]:
     return images.astype(np.float32), labels
 
 
-def shared() -> State:
+def shared(width: int = WIDTH) -> State:
     """A network whose scales differ, as training leaves them."""
     rng = np.random.default_rng(6)
-    state = state_of(resnet18(channels=SHAPE[0], width=WIDTH, rng=rng))
+    state = state_of(resnet18(channels=SHAPE[0], width=width, rng=rng))
     for name, array in state.items():
         if array.ndim == 1 and name.endswith("weight"):
             state[name] = (array + 0.2 * rng.standard_normal(array.shape)).astype(np.float32)

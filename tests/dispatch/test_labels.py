@@ -68,14 +68,26 @@ def test_a_service_that_answers_with_classes_is_traced_and_judged(
     assert run([*judged, "scores.npz"]) == 0
 
 
-def test_the_shared_model_behind_a_service_says_no_row(made: Home) -> None:
-    opened = OpenRelease.of(made, "r1")
+def test_a_model_without_a_row_says_none_behind_a_service(made: Home) -> None:
+    """The shared model, moved a little: at its own triggers two classes are level, and rounding decides."""
+    opened, rng = OpenRelease.of(made, "r1"), np.random.default_rng(3)
+    moved = {
+        name: array * (1 + 0.02 * rng.standard_normal(array.shape)) if array.dtype.kind == "f" else array
+        for name, array in opened.shared.items()
+    }
     inputs, order = label_queries_of(opened)
-    said = answers(made, opened.shared, inputs)
+    said = answers(made, ModelState.from_arrays(moved), inputs)
     (found,) = opened.read_answers(picked_labels(said, order, opened)).readouts
     code = opened.code("output")
     rows = np.unpackbits(code.rows(range(3)), axis=1, count=128)
-    assert max(abs(float(np.corrcoef(found.values, row)[0, 1])) for row in rows) < 0.3
+    assert max(abs(float(np.corrcoef(found.values, row)[0, 1])) for row in rows) < 0.35
+
+
+def test_a_service_that_always_answers_alike_tells_nothing(made: Home) -> None:
+    opened = OpenRelease.of(made, "r1")
+    _, order = label_queries_of(opened)
+    with pytest.raises(InputError, match="there is nothing to read"):
+        picked_labels(np.zeros(len(order.places), np.int64), order, opened)
 
 
 def test_orders_of_triggers_and_of_probes_are_kept_apart(made: Home) -> None:
