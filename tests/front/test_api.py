@@ -81,10 +81,13 @@ def test_a_stranger_is_nobody(home: zktrace.Workspace) -> None:
     assert zktrace.judge(case.evidence, head=home.head).named == ()
 
 
-def test_a_trace_asks_the_database_five_times(
+def test_a_trace_asks_the_database_seven_times(
     home: zktrace.Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is new, the plan, the enrolment of the named, the verdict, and the entries that evidence shows."""
+    """What is new, the plan, the enrolment of the named, the verdict, and the entries that evidence shows.
+
+    Before each of the two that are written, what is new is asked outside of the lock that others wait for.
+    """
     suspect, asked = home.dispatch("charlie").arrays, []
     for name in ("read", "pick", "transaction"):
         honest = getattr(SqlStore, name)
@@ -95,7 +98,7 @@ def test_a_trace_asks_the_database_five_times(
 
         monkeypatch.setattr(SqlStore, name, counted)
     home.trace(suspect)
-    assert asked == ["read", "transaction", "pick", "transaction", "pick"]
+    assert asked == ["read", "read", "transaction", "pick", "read", "transaction", "pick"]
 
 
 def test_credentials_are_files(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zktrace
+from registry.reference import facts, replayed
 from support import seeded
 from zktrace.court import Policy
 from zktrace.court import judge as court_judge
@@ -64,8 +65,9 @@ def test_a_station_signs_and_it_is_on_record(home: Workspace) -> None:
     ((place, path),) = kept(home, "bravo", "r1")
     assert (place, path is not None and path.read_bytes()) == (index, made.to_bytes() + b"\n")
     ledger = home.registry.ledger()
-    assert ledger.signers("r1") == {"bravo"}
-    assert ledger.unsigned("r1") == ["alpha"]
+    assert ledger.holding("r1").signers == ["bravo"]
+    assert ledger.holding("r1").unsigned == ["alpha"]
+    assert facts(ledger) == replayed(home.registry.entries())
     with pytest.raises(Refused, match="has not signed for"):
         delivery(home, "bravo", "r1")
     with pytest.raises(Refused, match="has signed for this copy of r1 already"):
@@ -152,7 +154,7 @@ def test_a_receipt_of_rounds_covers_many(home: Workspace) -> None:
     with pytest.raises(Refused, match="no broadcast 9"):
         take(home, Receipt.sign(KEYS["alpha"], late), allow_weak_params=True)
     take(home, sign(KEYS["alpha"], asked, [], unseen=sent["alpha"]), allow_weak_params=True)
-    assert home.registry.ledger().signers("federation") == {"alpha"}
+    assert home.registry.ledger().holding("federation").signers == ["alpha"]
     assert home.registry.verify() == home.head
 
 

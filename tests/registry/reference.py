@@ -20,6 +20,7 @@ from zktrace.registry.records import (
     VerdictRecord,
     offer_digest,
 )
+from zktrace.registry.signing import ReceiptRecord
 from zktrace.registry.state import CERTIFIED
 
 Facts = dict[str, object]
@@ -43,6 +44,7 @@ def facts(ledger: Ledger) -> Facts:
         "dispatches": list(ledger.dispatches),
         "copies": ledger.copies(),
         "given": ledger.given(),
+        "held": {name: held(ledger, name) for name in ledger.release_names},
         "investigations": dict(ledger.investigations),
         "times": {place: ledger.at(place) for place in ledger.investigations},
         "unpaid": list(ledger.unpaid),
@@ -56,6 +58,12 @@ def facts(ledger: Ledger) -> Facts:
     }
 
 
+def held(ledger: Ledger, name: str) -> tuple[object, ...]:
+    """Who has a copy of a release, who signed for one, who did not, and who waits."""
+    found = ledger.holding(name)
+    return set(found.holders), set(found.signers), list(found.unsigned), list(found.waiting)
+
+
 def replayed(entries: Sequence[Entry]) -> Facts:
     """The same of entries that keep the rules."""
     stations: dict[str, tuple[EnrolmentRecord, int, str, str | None]] = {}
@@ -63,6 +71,7 @@ def replayed(entries: Sequence[Entry]) -> Facts:
     dispatches: list[tuple[int, DispatchRecord]] = []
     cases: dict[int, InvestigationRecord] = {}
     verdicts: dict[int, tuple[int, VerdictRecord]] = {}
+    signed: set[tuple[str, str]] = set()
     offers: dict[str, list[object]] = {PLACE: [], RELEASE: []}
     setup = entries[0].record if entries else None
     for place, entry in enumerate(entries):
@@ -81,6 +90,8 @@ def replayed(entries: Sequence[Entry]) -> Facts:
                 releases[it.name] = (place, it)
             case DispatchRecord() as it:
                 dispatches.append((place, it))
+            case ReceiptRecord() as it:
+                signed.add((it.release, it.station))
             case InvestigationRecord() as it:
                 cases[place] = it
             case VerdictRecord() as it:
@@ -101,6 +112,15 @@ def replayed(entries: Sequence[Entry]) -> Facts:
         "copies": dict(Counter(each.station for _, each in dispatches)),
         "given": {
             name: (sum(each.release == name for _, each in dispatches), sum(of == name for of, _ in holders))
+            for name in releases
+        },
+        "held": {
+            name: (
+                {station for of, station in holders if of == name},
+                {station for of, station in signed if of == name},
+                [each for each in stations if (name, each) in holders and (name, each) not in signed],
+                [key for key, each in stations.items() if each[3] is None and (name, key) not in holders],
+            )
             for name in releases
         },
         "investigations": cases,

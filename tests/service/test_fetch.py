@@ -217,7 +217,7 @@ def test_a_station_signs_for_the_copy_that_it_fetched(
     before = made.home.registry.ledger().size
     assert run([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["entry"] == before
-    assert made.home.registry.ledger().signers("r1") == {"bravo"}
+    assert made.home.registry.ledger().holding("r1").signers == ["bravo"]
     assert Receipt.from_bytes(receipt.read_bytes()).delivery.copies == (recorded(made, "bravo"),)
     assert run(command) == 2
     assert "exists already" in capsys.readouterr().err
@@ -230,4 +230,4 @@ def test_a_station_signs_for_nothing_else_than_what_it_has(made: House, url: str
     Service.signed_in(url, made.credentials["alpha"]).fetch("r1", tmp_path / "other")
     with pytest.raises(Refused, match="none of those that were given"):
         service.sign(charlie.key, "r1", tmp_path / "other")
-    assert "charlie" not in made.home.registry.ledger().signers("r1")
+    assert "charlie" not in made.home.registry.ledger().holding("r1").signers

@@ -31,9 +31,10 @@ def list_receipts(
 
     home = workspace_at(workspace)
     ledger, name = home.registry.ledger(), release_named(home, release)
-    waiting, rows, lines = set(ledger.unsigned(name)), [], []
+    held = ledger.holding(name)
+    waiting, signers, rows, lines = set(held.unsigned), set(held.signers), [], []
     for station in ledger.by_row:
-        found = kept(home, station, name) if station in ledger.signers(name) else ()
+        found = kept(home, station, name) if station in signers else ()
         if not found and station not in waiting:
             continue
         files = [None if path is None else str(path) for _, path in found]

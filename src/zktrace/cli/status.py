@@ -72,5 +72,6 @@ def left_text(left: "Fraction", ended_by: int | None) -> str:
 
 def budget_line(spent: "Fraction", ledger: "Ledger") -> str:
     """The same after an investigation, for the last lines of `trace`."""
-    ended_by = ledger.unpaid[0] if ledger.unpaid else None
-    return f"budget    {spent or 'nothing'} spent here; {left_text(ledger.remaining, ended_by)}"
+    from zktrace.registry.overview import ended_by
+
+    return f"budget    {spent or 'nothing'} spent here; {left_text(ledger.remaining, ended_by(ledger))}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zktrace.derivation.promises import NONCE_BYTES, Claim
 from zktrace.errors import MalformedFile
@@ -163,6 +164,13 @@ class Columns:
                 column = np.array(getattr(self, f"{table}_{name}")[:rows], dtype=np.int64)
                 wanted &= column == known.get(key, -1)
         found: list[int] = np.flatnonzero(wanted).tolist()
+        return found
+
+    def stations_of(self, table: str, rows: int, release: str, *, stations: int) -> NDArray[np.bool_]:
+        """Which of the first `stations` stand in the first `rows` dispatches or receipts of a release."""
+        number, found = self.release_numbers.get(release, -1), np.zeros(stations, dtype=np.bool_)
+        releases = np.array(getattr(self, f"{table}_releases")[:rows], dtype=np.int64)
+        found[np.array(getattr(self, f"{table}_stations")[:rows], dtype=np.int64)[releases == number]] = True
         return found
 
     def given(self, dispatches: int, releases: int) -> Iterator[tuple[int, int]]:

@@ -67,7 +67,7 @@ class CaseLine:
 
 def overview(ledger: Ledger) -> Overview:
     """Count what is on record."""
-    given = ledger.given()
+    given, held = ledger.given(), {name: ledger.holding(name) for name in ledger.release_names}
     return Overview(
         title=ledger.setup.title,
         stations=len(ledger.by_row),
@@ -78,8 +78,8 @@ def overview(ledger: Ledger) -> Overview:
                 carriers=tuple(each.carrier for each in release.layouts),
                 copies=given[name][0],
                 stations=given[name][1],
-                signed=len(ledger.signers(name)),
-                unsigned=tuple(ledger.unsigned(name)[:SHOWN]),
+                signed=len(held[name].signers),
+                unsigned=tuple(held[name].unsigned[:SHOWN]),
                 rounds=len(ledger.broadcasts(name)),
             )
             for name, (_, release) in ledger.releases.items()
@@ -91,8 +91,13 @@ def overview(ledger: Ledger) -> Overview:
         budget=ledger.setup.budget,
         spent=ledger.spent,
         left=ledger.remaining,
-        ended_by=ledger.unpaid[0] if ledger.unpaid else None,
+        ended_by=ended_by(ledger),
     )
+
+
+def ended_by(ledger: Ledger) -> int | None:
+    """The entry of an uncertified look, after which nothing can be certified."""
+    return ledger.unpaid[0] if ledger.unpaid else None
 
 
 def case_lines(ledger: Ledger) -> tuple[CaseLine, ...]:

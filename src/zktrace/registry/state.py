@@ -10,11 +10,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final, Self, TypeVar
 
+import numpy as np
+
 from zktrace.derivation.promises import Claim
 from zktrace.errors import InvalidLog, Refused
 from zktrace.primitives import merkle
 from zktrace.primitives.text import shown
 from zktrace.registry.columns import ByName, Columns, Enrolled, RowView
+from zktrace.registry.holding import Holding
 from zktrace.registry.log import Head
 from zktrace.registry.offers import Offer, promised
 from zktrace.registry.records import (
@@ -156,17 +159,16 @@ class State:
         """Those of a station, or for copies of a release."""
         return RowView(self._receipt, self._selected("receipt", station, release))
 
-    def signers(self, release: str) -> frozenset[str]:
-        """The stations that signed for a copy of a release."""
-        return self._stations_of("receipt", release)
-
-    def holders(self, release: str) -> frozenset[str]:
-        """The stations that were dispatched a copy of it."""
-        return self._stations_of("dispatch", release)
-
-    def unsigned(self, release: str) -> Sequence[str]:
-        """Those of them that signed for none, in the order of their rows."""
-        return sorted(self.holders(release) - self.signers(release), key=self._columns.rows.__getitem__)
+    def holding(self, release: str) -> Holding:
+        """Who has a copy of a release, and who signed for one."""
+        rows, counts, columns = self._counts["station"], self._counts, self._columns
+        revoked = np.zeros(rows, dtype=np.bool_)
+        revoked[columns.revocation_stations[: counts["revocation"]]] = True
+        held, receipts = (
+            columns.stations_of(table, counts[table], release, stations=rows)
+            for table in ("dispatch", "receipt")
+        )
+        return Holding(names=self.by_row, held=held, receipts=receipts, revoked=revoked)
 
     @property
     def investigations(self) -> Mapping[int, InvestigationRecord]:
@@ -286,11 +288,6 @@ class State:
     def _selected(self, table: str, station: str | None, release: str | None) -> Sequence[int]:
         """Rows of dispatches or receipts that are of this station and this release."""
         return self._columns.selected(table, self._counts[table], station=station, release=release)
-
-    def _stations_of(self, table: str, release: str) -> frozenset[str]:
-        columns, rows = self._columns, getattr(self._columns, f"{table}_stations")
-        found = {rows[at] for at in self._selected(table, None, release)}
-        return frozenset(columns.station_names[row] for row in found)
 
     def _dispatch(self, number: int) -> tuple[int, DispatchRecord]:
         columns = self._columns

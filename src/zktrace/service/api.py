@@ -97,7 +97,7 @@ def me(desk: AtDesk, visitor: Member) -> Facts:
 @router.get("/overview", tags=READER_TAG)
 def overview(desk: AtDesk, _: Reader) -> Facts:
     """The registry in numbers."""
-    return facts.overview_facts(desk.home.registry.ledger())
+    return desk.overview.of(desk.home.registry.ledger())
 
 
 @router.get("/budget", tags=READER_TAG)
@@ -121,7 +121,7 @@ def station(name: str, desk: AtDesk, _: Reader, start: Start = 0, limit: Limit =
 @router.get("/releases", tags=READER_TAG)
 def releases(desk: AtDesk, _: Reader) -> Facts:
     """Releases in the order they were made."""
-    return {"releases": facts.overview_facts(desk.home.registry.ledger())["releases"]}
+    return {"releases": desk.overview.of(desk.home.registry.ledger())["releases"]}
 
 
 @router.get("/releases/{name}", tags=READER_TAG)

@@ -44,6 +44,7 @@ def make_app(home: Workspace, settings: Settings, *, rates: Rates | None = None)
     )
     desk = FrontDesk.of(home, settings, rates=rates)
     app.state.desk = desk
+    app.state.overview = console.overview_of(desk)
     for each in (api.health, api.router, actions.router, console.router, console_work.router):
         app.include_router(each)
     app.add_exception_handler(Error, _told)

@@ -5,15 +5,17 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from markupsafe import Markup
 
-from zktrace.dispatch.dispatching import recipients
 from zktrace.errors import Denied
+from zktrace.registry.ledger import Ledger
 from zktrace.report.page import POLICY as REPORT_POLICY
 from zktrace.service import facts
 from zktrace.service.access import COOKIE, Anybody, AtDesk, Fields, Member, OwnFields, Reader
 from zktrace.service.api import evidence_file, proven
+from zktrace.service.counted import Counted
 from zktrace.service.desk import FrontDesk
-from zktrace.service.pages import page, static
+from zktrace.service.pages import page, part, static
 from zktrace.service.problems import not_there
 from zktrace.service.visitors import PUBLIC, SECONDS, Visitor
 from zktrace.service.work import report_path
@@ -44,8 +46,18 @@ def overview(request: Request, desk: AtDesk, visitor: Anybody, start: From = 0) 
         )
     if visitor is PUBLIC:
         return page(request, "welcome.html", head=facts.head_facts(ledger))
-    found = facts.overview_facts(ledger)
-    return page(request, "overview.html", found=found, cases=facts.case_list(ledger, 0, LATEST))
+    whole: Counted[Markup] = request.app.state.overview
+    return page(request, "overview.html", whole=whole.of(ledger))
+
+
+def overview_of(desk: FrontDesk) -> Counted[Markup]:
+    """What the overview says: the same for all who may read it."""
+
+    def made(ledger: Ledger) -> Markup:
+        cases = facts.case_list(ledger, 0, LATEST)
+        return part("_overview.html", found=desk.overview.of(ledger), cases=cases)
+
+    return Counted(made)
 
 
 @router.get("/sign-in")
@@ -109,15 +121,15 @@ def releases(request: Request, desk: AtDesk, _: Reader) -> HTMLResponse:
     ledger = desk.home.registry.ledger()
     taken = set(ledger.release_names)
     free = next(f"r{at}" for at in range(1, len(taken) + 2) if f"r{at}" not in taken)
-    return page(request, "releases.html", rows=facts.overview_facts(ledger)["releases"], free=free)
+    return page(request, "releases.html", rows=desk.overview.of(ledger)["releases"], free=free)
 
 
 @router.get("/releases/{name}")
 def release(request: Request, name: str, desk: AtDesk, _: Reader, start: From = 0) -> HTMLResponse:
     """A release and who has copies of it."""
     ledger = desk.home.registry.ledger()
-    found, holders = facts.release_facts(ledger, name, start, facts.PAGE), ledger.holders(name)
-    waiting = sum(each not in holders for each in recipients(ledger, None))
+    found = facts.release_facts(ledger, name, start, facts.PAGE)
+    waiting = len(ledger.holding(name).waiting)
     return page(request, "release.html", release=found, waiting=waiting, start=start)
 
 

@@ -9,6 +9,8 @@ from fastapi import Request
 
 from zktrace.errors import InputError
 from zktrace.front.workspace import Workspace
+from zktrace.service.counted import Counted
+from zktrace.service.facts import Facts, overview_facts
 from zktrace.service.jobs import Jobs
 from zktrace.service.limits import RATES, Rates
 from zktrace.service.store import prepared
@@ -56,6 +58,7 @@ class FrontDesk:
     tokens: Tokens
     jobs: Jobs
     rates: Rates = field(default_factory=Rates)
+    overview: Counted[Facts] = field(default_factory=lambda: Counted(overview_facts))
 
     @classmethod
     def of(cls, home: Workspace, settings: Settings, *, rates: Rates | None = None) -> Self:

@@ -9,7 +9,7 @@ from zktrace.primitives import merkle
 from zktrace.primitives.canonical import from_json
 from zktrace.registry.ledger import Ledger, signed_for
 from zktrace.registry.log import Extension, Head
-from zktrace.registry.overview import CaseLine, case_line_at, overview
+from zktrace.registry.overview import CaseLine, case_line_at, ended_by, overview
 from zktrace.registry.records import Entry, ReleaseRecord
 from zktrace.registry.registry import Registry
 from zktrace.registry.signing import ReceiptRecord
@@ -58,13 +58,13 @@ def overview_facts(ledger: Ledger) -> Facts:
 
 def budget_facts(ledger: Ledger) -> Facts:
     """What may be spent, and was; `ended_by` is the entry after which nothing can be certified."""
-    found = overview(ledger)
+    budget, spent = ledger.setup.budget, ledger.spent
     return {
-        "budget": str(found.budget),
-        "spent": str(found.spent),
-        "left": str(found.left),
-        "share_spent": float(found.spent / found.budget),
-        "ended_by": found.ended_by,
+        "budget": str(budget),
+        "spent": str(spent),
+        "left": str(ledger.remaining),
+        "share_spent": float(spent / budget),
+        "ended_by": ended_by(ledger),
     }
 
 

@@ -74,6 +74,11 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     return HTMLResponse(text, status_code=status)
 
 
+def part(template: str, **values: Any) -> Markup:  # noqa: ANN401
+    """A piece of a page that is the same for all who may see it."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704
+
+
 def error_page(request: Request, problem: dict[str, object], *, headers: dict[str, str]) -> HTMLResponse:
     """What went wrong, for a person."""
     status = int(str(problem["status"]))
