@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from zktrace.attacks.grid import FAMILIES, Attack, grid
+from zktrace.attacks.insider import ADAPTIVE
 from zktrace.errors import InputError
 from zktrace.learning.presets import Preset
 from zktrace.marking.settings import CopySettings
@@ -242,18 +243,14 @@ def _attacked(
 
 
 def _insiders(setting: PaperSetting, seed: int) -> Sequence[Batch]:
-    """Own rows erased with once, twice and four times the effort of a copy."""
+    """Own rows erased with once, twice and four times the effort of a copy; and who knows less, or looks."""
     unit = setting.grid.copies
     places = setting.grounds(setting.federations(seed))
-    made = partial(
-        insiders.trials,
-        places,
-        knows=["directions"],
-        count=1,
-        samples=min(setting.grid.images, insiders.SAMPLES),
-    )
-    once, more = made(kinds=ERASERS, episodes=[unit]), made(kinds=["hybrid"], episodes=[2 * unit, 4 * unit])
-    return insiders.batches([*once, *more])
+    made = partial(insiders.trials, places, count=1, samples=min(setting.grid.images, insiders.SAMPLES))
+    paper = partial(made, knows=["directions"])
+    once, more = paper(kinds=ERASERS, episodes=[unit]), paper(kinds=["hybrid"], episodes=[2 * unit, 4 * unit])
+    ours = made(kinds=[ADAPTIVE], episodes=[unit]), made(kinds=insiders.ALONE, episodes=[unit])
+    return insiders.batches([*once, *more, *ours[0], *ours[1]])
 
 
 def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
