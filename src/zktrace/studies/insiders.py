@@ -58,7 +58,7 @@ _KEPT: Final = 0.5  # of the singular directions of a matrix
 _BITS: Final = 4
 _INSIDER: Final = 17  # purpose of randomness
 _STOPPING: Final = StoppingRule()
-_COPY, _EPISODE, _READ = 60.0, 0.2, 20.0  # seconds of an idle core, at width 16
+_COPY, _EPISODE, _READ = 60.0, 0.08, 15.0  # seconds of an idle core, at width 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
