@@ -269,7 +269,7 @@ def test_every_answer_has_the_headers_that_keep_others_out(shared: House) -> Non
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert "script-src 'self'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
     assert shared.client().get("/api/v1/head", headers={"host": "evil.example"}).status_code == 400
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from report.browser import Browser, executable, headless
-from service.small import House, house, model_file, served
+from service.small import PASSWORD, House, house, model_file, served
 from service.test_fetch import free_port, running
+from zktrace.service.jobs import JobRow
 
 PROGRAM = executable()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium was found")
@@ -129,6 +130,11 @@ def looked_at(browser: Browser, address: str, *, width: int = 1200, scheme: str 
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.call("Emulation.setEmulatedMedia", media="screen", features=features)
     browser.call("Page.navigate", url=address)
+    return loaded(browser)
+
+
+def loaded(browser: Browser) -> list[str]:
+    """The same of the page that is just being loaded."""
     browser._wait_for("Page.loadEventFired")
     wrong: list[str] = json.loads(value(browser, CHECK))
     if float(value(browser, SHIFT)) > 0.01:
@@ -195,6 +201,96 @@ def test_progress_goes_on_by_itself(browser: Browser, made: House, url: str, tmp
             break
         time.sleep(0.2)
     assert "Spend 1/1000" in value(browser, "document.body.textContent")
+
+
+def typed(browser: Browser, fields: dict[str, str], files: dict[str, Path] | None = None) -> None:
+    """What a person enters, by the names of the fields."""
+    for name, text in fields.items():
+        value(browser, f"document.querySelector('main [name={name}]').value = {json.dumps(text)}")
+    for name, path in (files or {}).items():
+        found = browser.call("Runtime.evaluate", expression=f"document.querySelector('main [name={name}]')")
+        place = found["result"]["objectId"]
+        browser.call("DOM.setFileInputFiles", files=[str(path)], objectId=place)
+
+
+def pressed(browser: Browser, words: str) -> list[str]:
+    """What is wrong with the page that a button leads to."""
+    button = f"[...document.querySelectorAll('button')].find(each => each.textContent.startsWith({words!r}))"
+    assert value(browser, f"!!{button}") == "True", value(browser, "document.body.textContent")
+    browser._events.clear()
+    value(browser, f"{button}.click()")
+    return loaded(browser)
+
+
+def shown(browser: Browser, what: str = "main") -> str:
+    return value(browser, f"document.querySelector('{what}').textContent")
+
+
+def settled(made: House, id: str) -> JobRow:
+    """A job that somebody did, or that waits for a confirmation."""
+    for _ in range(600):
+        found = made.desk.jobs.find(id)
+        if found.state not in ("queued", "running"):
+            return found
+        time.sleep(0.05)
+    pytest.fail("nobody does it")
+
+
+def test_somebody_drops_an_evidence_file_and_reads_nine_steps(
+    browser: Browser, made: House, url: str, tmp_path: Path
+) -> None:
+    enter(browser, made, url, "public")
+    (place,) = made.home.registry.ledger().investigations
+    evidence = tmp_path / "case.zkt.json"
+    evidence.write_bytes(made.account("auditor").get(f"/api/v1/cases/{place}/evidence").content)
+    for spoilt, heading in ((False, "upheld"), (True, "rejected")):
+        if spoilt:
+            evidence.write_bytes(evidence.read_bytes().replace(b'"bravo"', b'"alpha"'))
+        assert looked_at(browser, f"{url}/judge", width=360, scheme="dark") == []
+        typed(browser, {"head": made.home.registry.head().to_text()}, {"evidence": evidence})
+        assert pressed(browser, "Examine") == []
+        assert heading in shown(browser, "h1").lower()
+        assert all(f"({step}) " in shown(browser) for step in range(1, 10))
+        said = "rejected" if spoilt else "not checked"
+        assert said in shown(browser), shown(browser)
+
+
+def test_an_operator_does_everything_by_forms(browser: Browser, tmp_path: Path) -> None:
+    """As a browser sends them: with its own word for where they come from."""
+    made, port = house(tmp_path), free_port()
+    other = model_file(tmp_path / "other.safetensors", seed=2)
+    with running(served(made.home, made.credentials, url=f"http://127.0.0.1:{port}"), port) as url:
+        enter(browser, made, url, "public")
+        assert looked_at(browser, f"{url}/stations") == []
+        typed(browser, {"name": "an-operator", "password": PASSWORD})
+        assert pressed(browser, "Sign in") == []
+        assert "alpha" in shown(browser)
+        typed(browser, {"station": "delta"})
+        assert pressed(browser, "Make an invitation") == []
+        assert "delta" in shown(browser)
+        assert looked_at(browser, f"{url}/releases") == []
+        typed(browser, {"name": "r-2"}, {"model": other})
+        assert pressed(browser, "Upload") == []
+        settled(made, value(browser, "location.pathname").rpartition("/")[2])
+        assert looked_at(browser, f"{url}/releases/r-2") == []
+        assert pressed(browser, "Make copies for 3 stations") == []
+        settled(made, value(browser, "location.pathname").rpartition("/")[2])
+        copy = made.home.dispatch("bravo", "r-2").path
+        for price, button in (("1/100", "Drop this plan"), ("1/50", "Spend")):
+            assert looked_at(browser, f"{url}/cases/new") == []
+            typed(browser, {"release": "r-2", "budget": price}, {"suspect": copy})
+            assert pressed(browser, "Upload") == []
+            job = value(browser, "location.pathname").rpartition("/")[2]
+            assert settled(made, job).state == "waiting"
+            assert looked_at(browser, f"{url}/jobs/{job}") == []
+            assert pressed(browser, button) == []
+        found = settled(made, job).result
+        assert found["named"] == ["bravo"]
+        assert looked_at(browser, f"{url}/cases/{found['place']}") == []
+        assert "bravo" in shown(browser)
+        assert pressed(browser, "Sign out") == []
+        assert looked_at(browser, f"{url}/stations") == []
+        assert "Sign in" in shown(browser, "h1")
 
 
 @pytest.mark.skipif(SHOTS is None, reason="ZKT_SCREENSHOTS names no folder")
