@@ -34,15 +34,16 @@ def shared(width: int = WIDTH) -> State:
     return state
 
 
-def venue(*, seed: int = 1, stations: int = STATIONS, rounds: int = 2) -> Venue:
+def venue(*, seed: int = 1, stations: int = STATIONS, rounds: int = 2, width: int = WIDTH) -> Venue:
     return Venue(
         stations=stations,
         rounds=rounds,
         seed=seed,
-        layers=layer_sizes(shared()),
-        features=8 * WIDTH,
+        layers=layer_sizes(shared(width)),
+        features=8 * width,
         shape=SHAPE,
         classes=CLASSES,
         episodes=EpisodicConfig(way=5, shot=2, query=3, temperature=8.0, learning_rate=0.01),
         samples=samples,
+        first=lambda: shared(width),
     )

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from baselines import small, toy
 from federation import small as federation
 from zktrace.baselines.deepmarks import DeepMarks
-from zktrace.baselines.federated import handout, spec_with, venue_of
+from zktrace.baselines.federated import handout, pretrained, spec_with, venue_of
 from zktrace.baselines.listing import LISTED, SOURCES, SUPPORT
 from zktrace.baselines.protocol import MarkReading, System
 from zktrace.baselines.table import SYSTEMS, system_named
@@ -98,7 +98,8 @@ def test_a_federation_runs_with_it(kind: type[System], tmp_path: Path, control: 
     base, before = control
     spec = spec_with(base, kind.smallest())
     kept: dict[int, State] = {}
-    scheme = kind.smallest().set_up(venue_of(spec))
+    venue = venue_of(spec, first=lambda: pretrained(before))
+    scheme = kind.smallest().set_up(venue)
     (tmp_path / "pretraining.safetensors").write_bytes((before / "pretraining.safetensors").read_bytes())
     with worker_engine(spec, workers=0, handout=handout(scheme, kept=kept, watched=(1, 0))) as engine:
         result = run(spec, tmp_path, engine, resume=True)
@@ -107,7 +108,7 @@ def test_a_federation_runs_with_it(kind: type[System], tmp_path: Path, control: 
     assert set(kept) == {0}
     shared = dict(open_model(tmp_path / "model.safetensors"))
     assert (digest(tmp_path) == digest(before)) == (kind is DeepMarks), "only this one leaves rounds alone"
-    assert scheme.read(shared) == kind.smallest().set_up(venue_of(spec)).read(shared)
+    assert scheme.read(shared) == kind.smallest().set_up(venue).read(shared)
 
 
 def digest(folder: Path) -> bytes:
@@ -132,7 +133,7 @@ def test_tables_know_of_each_system_what_it_says_itself() -> None:
 
 
 def test_an_unknown_system_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="fedzkp, fedtracker, duw, fedipr, waffle, deepmarks"):
+    with pytest.raises(InputError, match="fedzkp, fedtracker, duw, fedipr, waffle, deepmarks, zk-trace"):
         system_named("nobody's")
 
 

@@ -4,8 +4,10 @@
 spec alone, so they have the same keys.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,10 @@ from zktrace.errors import InputError
 from zktrace.federation.handout import Handout
 from zktrace.federation.spec import RunSpec, build_model
 from zktrace.learning.arrays import Images, Labels, State
+from zktrace.learning.checkpoints import load_checkpoint
 from zktrace.learning.data.proxy import proxy_pool
 from zktrace.learning.states import state_of
-from zktrace.learning.training import Penalty
+from zktrace.learning.training import KIND, Penalty
 from zktrace.readouts.scales import layer_sizes
 
 
@@ -47,7 +50,7 @@ def spec_with(spec: RunSpec, system: System) -> RunSpec:
     return replace(spec, preset=replace(spec.preset, marks=marks), words=(), added=StationTerm(system=system))
 
 
-def venue_of(spec: RunSpec, *, seed: int | None = None) -> Venue:
+def venue_of(spec: RunSpec, *, seed: int | None = None, first: Callable[[], State] | None = None) -> Venue:
     """What a run is for a system; keys of another seed than the run's for whoever asks."""
     dataset, _ = spec.source.load()
     model = build_model(spec, dataset.shape[0])
@@ -61,7 +64,17 @@ def venue_of(spec: RunSpec, *, seed: int | None = None) -> Venue:
         classes=dataset.classes,
         episodes=spec.preset.episodes,
         samples=lambda: servers_samples(spec),
+        first=first or _not_here,
     )
+
+
+def pretrained(folder: Path) -> State:
+    """The network of a run as pre-training left it, which is how rounds begin."""
+    return load_checkpoint(folder / "pretraining.safetensors", kind=KIND).group("model")
+
+
+def _not_here() -> State:
+    raise InputError("a station has no model of before the first round")
 
 
 @lru_cache(maxsize=2)

@@ -12,22 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from zktrace.baselines.proofs import tried
 from zktrace.baselines.protocol import MarkReading, Proved, Scheme, System, Venue, parameter
 from zktrace.baselines.scale_words import ScaleWord, allowed_errors, gaussian
-from zktrace.credentials import (
-    CredentialBinding,
-    MessageBinding,
-    Proof,
-    PublicKey,
-    SecretKey,
-    prove,
-    verify,
-)
-from zktrace.errors import InvalidProof
+from zktrace.credentials import CredentialBinding, PublicKey, SecretKey, prove
 from zktrace.federation.roster import experimental_key
 from zktrace.learning.arrays import State
 from zktrace.learning.training import Penalty
-from zktrace.models import ModelState, model_digest
 from zktrace.primitives.shake import Shake
 
 _DIRECTIONS = 12  # purpose of randomness
@@ -100,28 +91,8 @@ class GroupWord(Scheme):
 
     def proved(self, suspect: State, other: State) -> Proved:
         """The first station's proof that it knows its secret, said of the suspect."""
-        own, strangers = self.key(0), self.key(1).public
-        about, elsewhere = (_about(each) for each in (suspect, other))
-        proof = prove(own, about)
-        return Proved(
-            size=len(proof.to_bytes()),
-            accepted=_accepted(own.public, about, proof),
-            borrowed=_accepted(strangers, about, proof),
-            replayed=_accepted(own.public, elsewhere, proof),
-        )
+        return tried(self.key(0), self.key(1).public, suspect, other)
 
     def payload(self) -> dict[str, int]:
         """Directions and the word are public, made from the keys; what is sent is a proof."""
         return {"proof": len(prove(self.key(0), CredentialBinding()).to_bytes())}
-
-
-def _about(state: State) -> MessageBinding:
-    return MessageBinding(message_digest=model_digest(ModelState.from_arrays(state)))
-
-
-def _accepted(public: PublicKey, about: MessageBinding, proof: Proof) -> bool:
-    try:
-        verify(public, about, proof)
-    except InvalidProof:
-        return False
-    return True

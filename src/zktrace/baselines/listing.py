@@ -29,4 +29,5 @@ LISTED: Final[Mapping[str, Listed]] = {
     "fedipr": Listed(place=_WEIGHTS, names_recipients=False),
     "waffle": Listed(place=_OUTPUTS, names_recipients=False),
     "deepmarks": Listed(place=_WEIGHTS, names_recipients=True),
+    "zk-trace": Listed(place=_WEIGHTS, names_recipients=True),
 }

@@ -54,6 +54,7 @@ class Venue:
     classes: int
     episodes: EpisodicConfig  # how prototypes are trained
     samples: Callable[[], tuple[Images, Labels]]  # the server's own
+    first: Callable[[], State]  # the network before the first round; only the server has it at hand
 
     def __post_init__(self) -> None:
         if self.stations < 2 or not self.layers or self.features < 1 or self.classes < 2:

@@ -8,12 +8,13 @@ from zktrace.baselines.duw import DUW
 from zktrace.baselines.fedipr import FedIPR
 from zktrace.baselines.fedtracker import FedTracker
 from zktrace.baselines.fedzkp import FedZKP
+from zktrace.baselines.ours import ZKTrace
 from zktrace.baselines.protocol import System
 from zktrace.baselines.waffle import Waffle
 from zktrace.errors import InputError
 
 SYSTEMS: Final[Mapping[str, type[System]]] = {
-    each.name: each for each in (FedZKP, FedTracker, DUW, FedIPR, Waffle, DeepMarks)
+    each.name: each for each in (FedZKP, FedTracker, DUW, FedIPR, Waffle, DeepMarks, ZKTrace)
 }
 
 

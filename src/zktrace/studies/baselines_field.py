@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from zktrace.baselines.federated import handout, spec_with, venue_of
-from zktrace.baselines.protocol import MarkReading, Scheme, System
+from zktrace.baselines.federated import handout, pretrained, spec_with, venue_of
+from zktrace.baselines.protocol import MarkReading, Scheme, System, Venue
 from zktrace.federation.run import run
 from zktrace.federation.spec import RunSpec
 from zktrace.federation.workers import worker_engine
@@ -45,12 +45,15 @@ class Field:
     @cached_property
     def scheme(self) -> Scheme:
         """With the keys of the run."""
-        return self.system.set_up(venue_of(self.spec))
+        return self.system.set_up(self._venue())
+
+    def _venue(self, seed: int | None = None) -> Venue:
+        return venue_of(self.spec, seed=seed, first=lambda: pretrained(self.control))
 
     def other_keys(self, number: int) -> Scheme:
         """The same system with keys of which nothing is in any model."""
         seed = int(self.spec.rng(_KEYS, number).integers(1 << 31))
-        return self.system.set_up(venue_of(self.spec, seed=seed))
+        return self.system.set_up(self._venue(seed))
 
     @property
     def member(self) -> int:
@@ -80,7 +83,7 @@ class Field:
             (self.folder / name).unlink(missing_ok=True)
         share_pretraining(self.folder, [self.control])
         number, kept = self.spec.preset.federation.rounds // EARLY, dict[int, State]()
-        server = handout(self.system.set_up(venue_of(self.spec)), kept=kept, watched=(self.member, number))
+        server = handout(self.system.set_up(self._venue()), kept=kept, watched=(self.member, number))
         started = time.process_time()
         with worker_engine(self.spec, workers=0, handout=server) as engine:
             run(self.spec, self.folder, engine, resume=True, progress=lambda _: self.report("rounds", 0, 0))

@@ -15,7 +15,6 @@ from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
 STUDY: Final = "baselines"
-OURS: Final = "ZK-Trace"
 PAPER_KD_EPOCHS: Final = 80
 
 
@@ -42,6 +41,7 @@ PAPER: Final[Mapping[str, PaperSystem]] = {  # tab:baselines, tab:kd
     "fedipr": _paper(".925 .997 0/10", ".849 .980 0/10", "2.3 MB"),
     "waffle": _paper(".933 .218 .30", ".846 .289 .00", "0.3 MB"),
     "deepmarks": _paper("- - -", "- - -", "-"),
+    "zk-trace": _paper(".934 .98 10/10", ".849 1.00 10/10", "0.6 MB"),  # identity marks, feature carrier
 }
 PAPER_FRAMING: Final = {"in the paper, all": 0.50, "in the paper, within its design": 0.58}  # of DeepMarks
 DESIGNED: Final = 5  # colluders of the code that DeepMarks has here
