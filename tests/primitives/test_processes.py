@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from zktrace.errors import WorkerDied
-from zktrace.primitives.processes import processors, workers
+from zktrace.primitives.processes import _uninterrupted, processors, workers
 
 
 def square(value: int) -> int:
@@ -115,7 +116,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 from primitives.test_processes import forever
-from zktrace.primitives.processes import processors, workers
+from zktrace.primitives.processes import _uninterrupted, processors, workers
 if __name__ == "__main__":
     with workers(2) as pool:
         Path(sys.argv[1]).touch()
@@ -158,3 +159,36 @@ def _await_the_end_of(group: int) -> None:
     for _ in range(600):
         os.killpg(group, 0)
         time.sleep(0.1)
+
+
+def test_an_interruption_waits_until_a_process_has_started() -> None:
+    """Also where another thread is there to be sent the signal, as those of a library are."""
+    ended, reached = threading.Event(), []
+
+    def block() -> None:
+        with _uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(20):
+                time.sleep(0.005)
+            reached.append("the end")
+
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            block()
+    finally:
+        ended.set()
+        thread.join()
+    assert reached == ["the end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interruption_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with _uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

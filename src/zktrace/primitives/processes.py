@@ -8,6 +8,7 @@ is one failed task. Workers never see Ctrl-C: their caller does, and ends them.
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -153,12 +154,23 @@ def workers(count: int, *, prepare: Callable[[], None] | None = None) -> Iterato
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A process started in here inherits a blocked SIGINT, from its very first instruction on."""
+    """A process started in here inherits a blocked SIGINT, from its very first instruction on.
+
+    An interruption waits until the block ends: other threads, as a library has them, may still be sent the
+    signal, and a process that is half started would complain.
+    """
+    came: list[object] = []
+    here = threading.current_thread() is threading.main_thread()  # elsewhere nothing is ever interrupted
+    handler = signal.signal(signal.SIGINT, lambda *given: came.append(given)) if here else None
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if here:
+            signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
+            if came:
+                signal.raise_signal(signal.SIGINT)
 
 
 def _serve(pipe: Connection, prepare: Callable[[], None] | None) -> None:
