@@ -59,6 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("attack reset case.json --out x", "case.json: seems to be JSON text: evidence of a case"),
         ("model show a.key", "a.key: seems to be a key of a station"),
         ("study table rows.jsonl --kind federation", "rows.jsonl: holds rows of tracing, and this table"),
+        ("study table rows.jsonl --kind tracing --seed 5", "there are no rows of the seeds 5"),
         ("study table none.jsonl --kind innocents", "none.jsonl: holds no rows"),
         ("study table gone.jsonl --kind innocents", "gone.jsonl: no such file"),
     ],

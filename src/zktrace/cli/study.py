@@ -204,6 +204,9 @@ def table(
     rows: Annotated[
         list[Path] | None, typer.Argument(help="Files of rows; a table that is computed needs none.")
     ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option("--seed", min=0, help="Only rows of these seeds; repeat it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw a table of the documentation (Markdown) from saved rows."""
@@ -215,7 +218,12 @@ def table(
     if not rows and kind not in COMPUTED:
         raise InputError(f"the table {kind} is drawn from rows: name a file of them")
     wanted = [] if kind in COMPUTED else rows or []
-    text = TABLES[kind]([row for path in wanted for row in rows_of(Rows(path), kind)])
+    found = [row for path in wanted for row in rows_of(Rows(path), kind)]
+    if seed:
+        found = [row for row in found if row.trial.get("seed") in seed]
+        if not found:
+            raise InputError(f"there are no rows of the seeds {', '.join(map(str, seed))}")
+    text = TABLES[kind](found)
     emit({"ok": True, "table": text}, as_json=as_json, text=text)
 
 
