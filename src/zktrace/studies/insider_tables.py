@@ -22,7 +22,7 @@ _KINDS: Final = {
     "low-rank": "half of the singular directions",
     "rounding": "4 bits",
 }
-_KNOWS: Final = {"directions": "row, directions", "row": "row", "copy": "copy"}
+KNOWS: Final = {"directions": "row, directions", "row": "row", "copy": "copy"}
 _PAPER: Final = {  # kind and budget in copies -> what the paper says of twenty runs
     ("negation", 1.0): "0/20",
     ("fresh", 1.0): "0/20",
@@ -49,7 +49,7 @@ def insiders_table(rows: Iterable[Row]) -> str:
                 list(DATASETS.values())[place],
                 list(_PROFILES)[profile],
                 list(_KINDS.values())[kind],
-                _KNOWS[knows],
+                KNOWS[knows],
                 _effort(found[0].trial),
                 f"{sum(row.outcome['escaped'] for row in found)}/{len(found)}",
                 f"{sum(row.outcome['named'] for row in found)}/{len(found)}",

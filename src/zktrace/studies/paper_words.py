@@ -7,6 +7,7 @@ from typing import Final
 from zktrace.studies.attack_tables import PAPER_ATTACKS
 from zktrace.studies.cells import DATASETS
 from zktrace.studies.identity_figures import attacked
+from zktrace.studies.insider_tables import KNOWS
 from zktrace.studies.rows import Row
 
 _NEAR: Final = 0.1  # of attribution
@@ -34,18 +35,30 @@ def attacks_words(rows: Sequence[Row]) -> str:
 
 
 def insiders_words(rows: Sequence[Row]) -> str:
-    """Who escapes, by profile."""
+    """Who escapes, by profile, and with how good a model."""
     told = []
     for profile in ("paper", "informed"):
         found = [row for row in rows if row.trial["study"] == "insiders" and row.trial["profile"] == profile]
         hybrids = [row for row in found if row.trial["kind"] == "hybrid"]
         if found:
+            escaped = [row for row in found if row.outcome["escaped"]]
             told.append(
-                f"Profile {profile}: {sum(row.outcome['escaped'] for row in found)} of {len(found)} insiders "
-                f"escaped, {sum(row.outcome['escaped'] for row in hybrids)} of {len(hybrids)} by the hybrid; "
+                f"Profile {profile}: {len(escaped)} of {len(found)} insiders escaped, "
+                f"{sum(row.outcome['escaped'] for row in hybrids)} of {len(hybrids)} by the hybrid; "
                 f"{sum(row.outcome['framed'] > 0 for row in found)} framed somebody."
             )
+            told += [f"Who escaped: {'; '.join(map(_escape, escaped))}."] if escaped else []
     return " ".join([*told, "Paper: the hybrid escapes in 5, 20 and 0 of 20 by effort; nobody is framed."])
+
+
+def _escape(row: Row) -> str:
+    """Which insider it was, and what it has left."""
+    trial, left, copy = row.trial, *(100 * row.outcome[each] for each in ("accuracy", "copy_accuracy"))
+    effort = f", {trial['episodes']} episodes" if trial["episodes"] else ""
+    return (
+        f"{trial['kind']} by who knows {KNOWS[trial['knows']]}{effort}, {DATASETS[trial['dataset']]}, "
+        f"seed {trial['seed']}: {left:.1f} % (its copy {copy:.1f} %)"
+    )
 
 
 def steering_words(rows: Sequence[Row]) -> str:
