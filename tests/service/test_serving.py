@@ -2,15 +2,23 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from service.small import PASSWORD, House, house
 from service.test_fetch import free_port
@@ -27,11 +35,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 @pytest.fixture
 def serving(made: House) -> Iterator["subprocess.Popen[bytes]"]:
-    port = str(free_port())
-    command = [sys.executable, "-m", "zktrace", "serve", "--workspace", str(made.home.root), "--port", port]
+    with started(made, free_port()) as child:
+        yield child
+
+
+@contextmanager
+def started(
+    made: House, port: int, *options: str, trusted: ssl.SSLContext | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The command in a process of its own, once it is ready."""
+    place = ["--workspace", str(made.home.root), "--port", str(port)]
+    command = [sys.executable, "-m", "zktrace", "serve", *place, *options]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    scheme = "http" if trusted is None else "https"
     try:
-        until(lambda: healthy(f"http://127.0.0.1:{port}/healthz"))
+        until(lambda: healthy(f"{scheme}://127.0.0.1:{port}/healthz", trusted))
         yield child
     finally:
         child.terminate()
@@ -48,9 +66,9 @@ def until(holds: object) -> None:
     pytest.fail("it did not come to pass")
 
 
-def healthy(url: str) -> bool:
+def healthy(url: str, trusted: ssl.SSLContext | None = None) -> bool:
     try:
-        with urllib.request.urlopen(url) as answer:  # noqa: S310
+        with urllib.request.urlopen(url, context=trusted) as answer:  # noqa: S310
             return bool(answer.read().startswith(b"ok "))
     except urllib.error.URLError:
         return False
@@ -93,6 +111,60 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_outlives_the_service(
     )
     given = [each.station for _, each in made.home.registry.ledger().dispatches]
     assert given == ["alpha", "bravo"]
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """One for this machine's loopback that signs for itself, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    loopback = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(loopback, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    (folder / "tls.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    )
+    return folder / "tls.pem", folder / "tls.key"
+
+
+def test_it_speaks_tls_and_a_station_signs_in_by_it(
+    made: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cert, key = certificate(tmp_path)
+    trusted, port = ssl.create_default_context(cafile=cert), free_port()
+    address = f"https://127.0.0.1:{port}"
+    station = str(made.credentials["alpha"].save(tmp_path))
+    with started(made, port, "--tls-cert", str(cert), "--tls-key", str(key), trusted=trusted):
+        with urllib.request.urlopen(f"{address}/log", context=trusted) as answer:  # noqa: S310
+            assert answer.headers["strict-transport-security"] == "max-age=31536000"
+        assert run(["login", address, "--key", station, "--authority", str(cert)]) == 0
+        assert f"{address}/enter/" in capsys.readouterr().out
+        assert run(["login", address, "--key", station]) == 2, "nobody vouches for this certificate"
+        assert "certificate" in capsys.readouterr().err
+        form = urllib.parse.urlencode({"name": "an-operator", "password": PASSWORD}).encode()
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trusted), Stay)
+        with pytest.raises(urllib.error.HTTPError) as entered:
+            opener.open(f"{address}/sign-in", form)
+        entered.value.close()
+        assert entered.value.code == 303
+        assert "Secure" in entered.value.headers["set-cookie"]
+
+
+class Stay(urllib.request.HTTPRedirectHandler):
+    """Does not go where an answer sends it."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 def test_accounts_are_made_on_the_command_line(
