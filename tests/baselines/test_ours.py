@@ -77,5 +77,7 @@ def test_a_station_proves_its_credential_over_a_model_and_nobody_borrows_it() ->
     made, shared = scheme(), small.shared(WIDTH)
     proof = made.proved(made.outgoing(shared, 0, 2), shared)
     assert (proof.accepted, proof.borrowed, proof.replayed) == (True, False, False)
-    assert made.payload()["row"] == 512 // 8
-    assert made.payload()["seeds"] == 64
+    payload = made.payload()
+    assert payload["row"] == 512 // 8
+    assert payload["seeds"] == 64
+    assert payload["first model"] == sum(each.nbytes for each in shared.values())

@@ -138,10 +138,14 @@ class GuardedRows(Scheme):
         return tried(own, strangers.public, suspect, other)
 
     def payload(self) -> dict[str, int]:
-        """What a judge needs beside suspect and first model: the accused's row, seeds, what is on record."""
-        terms = self._terms
-        record = 4 * len(terms.deviations) + 4 * len(terms.layers)
-        return {"row": -(-terms.length // 8), "seeds": 2 * KEY_BYTES, "deviations and sizes": record}
+        """What a judge needs beside a suspect: the first model, what is on record of it, seeds and a row."""
+        terms, first = self._terms, self._first.values()
+        return {
+            "first model": sum(each.nbytes for each in first),
+            "deviations and sizes": 4 * (len(terms.deviations) + len(terms.layers)),
+            "seeds": 2 * KEY_BYTES,
+            "row": -(-terms.length // 8),
+        }
 
     def _reading(self, suspect: State) -> Reading:
         values = Readout(carrier=CARRIER, values=self._reader.read(suspect), reference=None)
