@@ -29,8 +29,8 @@ def test_costly_experiments_take_the_first_seeds() -> None:
 def test_seeds_take_their_turn() -> None:
     order = [each.name for each, _ in stages(experiments(setting(Path("nowhere"))))]
     assert order[: len(NAMES)] == list(NAMES)  # something of everything after the first
-    assert order[len(NAMES) :][:3] == ["federation", "attacks", "tracing"]
-    assert order[-2:] == ["federation", "attacks"]
+    assert order[len(NAMES) :][:3] == ["federation", "attacked-models", "attacks"]
+    assert order[-2:] == ["federation", "attacked-models"]
     assert len(order) == sum(SEEDS_OF.values())
 
 

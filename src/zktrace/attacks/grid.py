@@ -181,6 +181,16 @@ GRIDS: Final[Mapping[str, Mapping[str, tuple[Parameters, ...]]]] = {
         "noise-all": _each("sigma", 0.01, 0.05, 0.1, 0.2, 0.5),
         "quantise-all": _each("bits", 8, 6, 4, 3, 2),
     },
+    "table": {  # the points of `tab:attacks`, which does not tell the norm of its PGD
+        "none": ({},),
+        "structured": _each("share", 0.5),
+        "noise": _each("sigma", 2.0),
+        "quantise": _each("bits", 2),
+        "pgd": tuple({"norm": norm, "epsilon": 0.1} for norm in NORMS),
+        "reset": _each("stages", _LAST),
+        "finetune": _each("episodes", 100),
+        "distill": _each("epochs", 80),
+    },
     "short": {
         "none": ({},),
         "prune": _each("share", 0.5),

@@ -163,7 +163,7 @@ def _alone(name: str, title: str, label: str) -> Exhibit:
 
 _TRAINED: Final = ("federation", "stressors")
 _COPIES: Final = ("attacks", "disguise", "tracing")
-_MODELS: Final = ("attacks", "distillation")
+_MODELS: Final = ("attacked-models", "attacks", "distillation")
 _LEAKED: Final = ("tracing", "crowd")
 _SHOWN: Final = (
     _table("attribution", "Attribution on the shared model", "tab:attribution", ("federation",)),

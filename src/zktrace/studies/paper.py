@@ -31,14 +31,15 @@ SEEDS: Final = (42, 137, 271, 314, 1729, 2718, 3141, 5772, 6561, 9999)  # the pa
 SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten of all
     "steering": 1,
     "federation": 10,
-    "attacks": 10,
+    "attacked-models": 10,
+    "attacks": 2,
     "tracing": 3,
     "crowd": 1,
     "stressors": 1,
     "attacked-copies": 3,
     "insiders": 3,
     "disguise": 3,
-    "distillation": 2,
+    "distillation": 1,
 }
 DISTILLERS: Final = ("none", "features", "deeper", "logits", "isometry")
 ERASERS: Final = ("negation", "fresh", "hybrid")
@@ -203,23 +204,25 @@ def _steering(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     return steering.batches(steering.steering_trials(count=setting.grid.coalitions, seed=seed))
 
 
+def _attacked_models(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """The points of `tab:attacks` on shared models, without students."""
+    return _attacked(setting, seed, (IDENTITY,), _quick(setting, "table"))
+
+
 def _attacks(setting: PaperSetting, seed: int) -> Sequence[Batch]:
-    """The paper's grids on shared models, without students."""
-    quick = [each for each in FAMILIES if each != "distill"]
-    return _attacked(
-        setting,
-        seed,
-        (IDENTITY,),
-        grid(setting.grid.points, quick, lengths={"finetune": [setting.grid.tuned]}),
-    )
+    """The paper's whole grids on shared models, without students."""
+    return _attacked(setting, seed, (IDENTITY,), _quick(setting, setting.grid.points))
 
 
 def _attacked_copies(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """A point of each family on a copy."""
-    quick = [each for each in FAMILIES if each != "distill"]
-    return _attacked(
-        setting, seed, ("paper", "informed"), grid("short", quick, lengths={"finetune": [setting.grid.tuned]})
-    )
+    return _attacked(setting, seed, ("paper", "informed"), _quick(setting, "short"))
+
+
+def _quick(setting: PaperSetting, points: str) -> list[Attack]:
+    """Of a grid whatever teaches no student."""
+    families = [each for each in FAMILIES if each != "distill"]
+    return grid(points, families, lengths={"finetune": [setting.grid.tuned]})
 
 
 def _distillation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
@@ -285,6 +288,7 @@ def _stressors(setting: PaperSetting, seed: int) -> Sequence[Batch]:
 _MADE: Final[Mapping[str, Callable[[PaperSetting, int], Sequence[Batch]]]] = {
     "steering": _steering,
     "federation": _federation,
+    "attacked-models": _attacked_models,
     "attacks": _attacks,
     "tracing": _tracing,
     "crowd": _crowd,
