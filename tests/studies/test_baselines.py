@@ -146,3 +146,40 @@ def test_an_unknown_part_is_refused() -> None:
 def test_rows_are_json(rows: tuple[Path, Rows]) -> None:
     for line in rows[1].path.read_text().splitlines():
         assert json.loads(line)["trial"]["study"] == "baselines"
+
+
+def student(target: str, seed: int, **named_by: bool) -> Row:
+    look = {"spread": {"greatest_member": 5.0 + seed}}
+    columns = {
+        name: {
+            "named": [3] * told,
+            "framed": 0,
+            "read": True,
+            "look": "identity",
+            "sigma": {"identity": look},
+        }
+        for name, told in named_by.items()
+    }
+    return Row(
+        trial={
+            "study": "attacks",
+            "dataset": "gnss",
+            "seed": seed,
+            "target": target,
+            "family": "distill",
+            "parameters": {"epochs": 80},
+            "samples": 16_000,
+        },
+        outcome={"accuracy": 0.5, "columns": columns},
+        origin={},
+    )
+
+
+def test_students_of_our_own_copies_stand_below_carrier_by_carrier() -> None:
+    rows = [student("paper", seed, weight=False, feature=seed > 1, all=True) for seed in (1, 2)]
+    lines = kd_table([*rows, student("informed", 1, spread=False, all=False)]).splitlines()[2:]
+    assert lines == [
+        "| zk-trace, profile paper | weight | 80 | 16,000 | 0/2 (6.0), 0.500 (0/10) | - (0/10) |",
+        "| zk-trace, profile paper | feature | 80 | 16,000 | 1/2 (6.0), 0.500 (10/10) | - (10/10) |",
+        "| zk-trace, profile informed | spread | 80 | 16,000 | 0/1 (6.0), 0.500 (-) | - (-) |",
+    ]

@@ -10,12 +10,11 @@ from statistics import mean, stdev
 from typing import Any, Final
 
 from zktrace.baselines.listing import LISTED, SOURCES, SUPPORT
-from zktrace.studies.cells import DATASETS
+from zktrace.studies.cells import DATASETS, column_names, named
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
 STUDY: Final = "baselines"
-PAPER_KD_EPOCHS: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +42,8 @@ PAPER: Final[Mapping[str, PaperSystem]] = {  # tab:baselines, tab:kd
     "deepmarks": _paper("- - -", "- - -", "-"),
     "zk-trace": _paper(".934 .98 10/10", ".849 1.00 10/10", "0.6 MB"),  # identity marks, feature carrier
 }
+KD_DATA: Final = ("gnss", "cifar10")
+PAPER_KD_OWN: Final = {"weight": "0/10", "feature": "10/10"}  # tab:kd, of each of them
 PAPER_FRAMING: Final = {"in the paper, all": 0.50, "in the paper, within its design": 0.58}  # of DeepMarks
 DESIGNED: Final = 5  # colluders of the code that DeepMarks has here
 
@@ -192,21 +193,50 @@ def _size(payload: Mapping[str, int]) -> str:
 
 
 def kd_table(rows: Iterable[Row]) -> str:
-    """By system: students that keep the native mark, and how good they are."""
+    """By system, then by carrier of ours: students that keep the native mark, and how good they are."""
+    rows = list(rows)
     found, lines = grouped(row for row in rows if row.trial.get("part") == "distillation"), []
     for name in LISTED:
         cells = []
-        for data in ("gnss", "cifar10"):
+        for data in KD_DATA:
             some = found.get((data, name), {}).get("distillation", [])
             paper = PAPER[name].distilled[data]
             kept = [(row.outcome, _member(row)) for row in some]
             accuracy = f", {mean(row.outcome['accuracy'] for row in some):.3f}" if some else ""
             cells.append(f"{_told(name, kept)}{accuracy} ({paper})")
         if any(key[1] == name for key in found):
-            epochs = sorted({row.trial["epochs"] for row in rows_of(found, name)})
-            lines.append((name, LISTED[name].place, ", ".join(map(str, epochs)), *cells))
-    head = ("system", "carrier", "epochs", "GNSS, accuracy (paper)", "CIFAR-10, accuracy (paper)")
-    return markdown(head, lines)
+            given = [(row.trial["epochs"], row.trial["samples"]) for row in rows_of(found, name)]
+            lines.append((name, LISTED[name].place, *_taught(given), *cells))
+    head = ("system", "carrier", "epochs", "images", "GNSS, accuracy (paper)", "CIFAR-10, accuracy (paper)")
+    return markdown(head, [*lines, *_own_students(rows)])
+
+
+def _own_students(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """The same of copies with all carriers of a profile, each read by itself (rows of `attacks`)."""
+    students = [
+        row
+        for row in rows
+        if row.trial["study"] == "attacks" and row.trial["family"] == "distill" and "columns" in row.outcome
+    ]
+    lines = []
+    for profile in dict.fromkeys(row.trial["target"] for row in students):
+        some = [row for row in students if row.trial["target"] == profile]
+        for name in column_names(some)[:-1]:
+            given = [(row.trial["parameters"]["epochs"], row.trial["samples"]) for row in some]
+            cells = [_own_cell([r for r in some if r.trial["dataset"] == data], name) for data in KD_DATA]
+            lines.append((f"zk-trace, profile {profile}", name, *_taught(given), *cells))
+    return lines
+
+
+def _own_cell(some: list[Row], name: str) -> str:
+    accuracy = f", {mean(row.outcome['accuracy'] for row in some):.3f}" if some else ""
+    return f"{named(some, name)}{accuracy} ({PAPER_KD_OWN.get(name, '-')})"
+
+
+def _taught(given: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    """Epochs and images of students."""
+    epochs, images = (sorted(set(each)) for each in zip(*given, strict=True))
+    return ", ".join(map(str, epochs)), ", ".join(f"{each:,}" for each in images)
 
 
 def rows_of(found: Mapping[tuple[str, str], _Parts], name: str) -> list[Row]:

@@ -156,9 +156,9 @@ def _figure(
     )
 
 
-def _alone(name: str, title: str, label: str) -> Exhibit:
-    """Of the study of published systems, which is no experiment of the plan."""
-    return replace(_table(name, title, label, ("baselines",)), experiments=())
+def _alone(name: str, title: str, label: str, *further: str) -> Exhibit:
+    """Of the study of published systems, which is no experiment of the plan; and of further ones."""
+    return replace(_table(name, title, label, ("baselines", *further)), experiments=())
 
 
 _TRAINED: Final = ("federation", "stressors")
@@ -197,7 +197,7 @@ _SHOWN: Final = (
     _table("soundness-split", "Quantities of security", "tab:soundness-split"),
     _table("noniid", "Skewed data and partial participation", "tab:noniid", _TRAINED),
     _table("kdclass", "Distillers by what they copy", "tab:kdclass", ("disguise",)),
-    _alone("kd", "Students of published systems", "tab:kd"),
+    _alone("kd", "Students of published systems, and of ours", "tab:kd", "attacks"),
     _table("stressors", "Median, and shifted receivers", "sub:stressors", _TRAINED, by=("stressors",)),
     _table("insiders", "Recipients who erase their own rows", "sub:stressors", ("insiders",)),
     _table("copy-cost", "What a copy costs, class by class", "sub:stressors", ("tracing",)),

@@ -273,7 +273,12 @@ _STUDY_OF = {
     "copy-cost": "tracing",
     "kdclass": "disguise",
 }
-_BESIDE = {"survival": "stressors", "noniid": "federation", "stressors": "federation"}  # rows that serve too
+_BESIDE = {  # rows that serve too
+    "survival": "stressors",
+    "noniid": "federation",
+    "stressors": "federation",
+    "kd": "attacks",
+}
 TABLES = {
     "federation": federation_table,
     "tracing": tracing_table,
