@@ -33,6 +33,7 @@ PAPERS_ORDER = (
     "sub:stressors",
     "sub:tracing-ext",
     "tab:utility",
+    "sub:attack-protocol",
     "fig:channel-price",
 )
 

@@ -15,11 +15,14 @@ from zktrace.studies.cells import DATASETS, taught
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 from zktrace.studies.tracing_rows import (
+    AVERAGE,
     CANDIDATE,
     CERTIFIED,
     NORMAL,
+    TEN,
     LeakRow,
     Setting,
+    averages,
     by_setting,
     costs,
     papers,
@@ -66,10 +69,10 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
     """By data and carrier: the largest coalition that is always traced, students, and what copies cost."""
     rows = list(rows)
     paid, lines = costs(rows), []
-    for setting, leaks in by_setting(rows).items():
+    for setting, leaks in averages(by_setting(rows)).items():
         if "+" in setting.carriers:
             continue
-        paper = PAPER_TWO.get(setting.papers)
+        paper = PAPER_TWO.get(setting.papers) if setting.usual and not setting.ours else None
         lengths = sorted({each.decode["length"] for each in leaks if "length" in each.decode})
         cost = spread([row.outcome["mean_cost_pp"] for row in paid.get(setting, [])])
         lines.append(
@@ -78,7 +81,7 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
                 str(seeds(leaks)),
                 _of(", ".join(map(str, lengths)) or "-", paper, "length"),
                 _of(str(CARRIERS[setting.carriers].colluders), paper, "design"),
-                _of(shown_most(leaks, paper.rule if paper else NORMAL), paper, "most"),
+                _of(shown_most(leaks, told_by(setting)), paper, "most"),
                 shown_most(leaks, CERTIFIED),
                 _of(survived(rows, setting), paper, "kd"),
                 _of(cost, paper, "cost"),
@@ -91,6 +94,12 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
         "shared model's cost, pp",
     )
     return markdown(head, lines)
+
+
+def told_by(setting: Setting) -> str:
+    """The threshold by which the paper traces on a carrier."""
+    paper = PAPER_TWO.get(setting.papers)
+    return paper.rule if paper else NORMAL
 
 
 def _of(ours: str, paper: PaperCarrier | None, name: str) -> str:
@@ -180,38 +189,45 @@ def column_of(rows: Iterable[Row], name: str) -> list[dict[str, Any]]:
 
 def copy_cost_table(rows: Iterable[Row]) -> str:
     """By data and class: recall of the shared model, and points of it that copies of each kind lose."""
-    groups: dict[str, dict[tuple[str, str], list[Row]]] = defaultdict(dict)
+    groups: dict[Setting, dict[tuple[str, str], list[Row]]] = defaultdict(dict)
     for setting, some in costs(rows).items():
         told = [row for row in some if "recall" in row.outcome]
-        if told:
-            groups[setting.dataset].setdefault((setting.profile, setting.carriers), []).extend(told)
+        if told and setting.strategy == AVERAGE:
+            where = setting._replace(carriers="", profile="")
+            groups[where].setdefault((setting.profile, setting.carriers), []).extend(told)
     kinds = sorted({kind for found in groups.values() for kind in found}, key=_kind_order)
     lines = []
-    for dataset in (each for each in DATASETS if each in groups):
-        found = groups[dataset]
+    for where, found in groups.items():
+        data = where.data if where.stations == TEN else f"{where.data}, {where.stations} stations"
         every = [row for some in found.values() for row in some]
         for name in dict.fromkeys(name for row in every for name in row.outcome["recall"]["classes"]):
             losses = [spread(class_losses(found.get(kind, []), name), 1) for kind in kinds]
-            lines.append((DATASETS[dataset], str(name), spread(_recalls(every, name)), *losses, "-"))
-        lines += _summary(dataset, found, kinds)
+            lines.append((data, str(name), spread(_recalls(every, name)), *losses, "-"))
+        lines += _summary(data, found, kinds, papers(where.dataset) if where.usual else None)
     head = ("data", "class", "recall, shared model", *(f"{who}, {what}, pp" for who, what in kinds))
     return markdown((*head, "the paper's, pp"), lines)
 
 
 def _summary(
-    dataset: str, found: Mapping[tuple[str, str], list[Row]], kinds: list[tuple[str, str]]
+    data: str,
+    found: Mapping[tuple[str, str], list[Row]],
+    kinds: list[tuple[str, str]],
+    paper: str | None,
 ) -> list[tuple[str, ...]]:
-    """Lines below the classes: their mean, which is the rise of far_proxy too, and few-shot episodes."""
+    """Lines below the classes: their mean, which is the rise of far_proxy too, and few-shot episodes.
+
+    Beside them the paper's, on its data of the same kind.
+    """
     every = [row for some in found.values() for row in some]
     shared = spread(per_seed((row.trial["seed"], 1 - row.outcome["far_proxy"]["shared"]) for row in every))
     few = spread(per_seed((row.trial["seed"], row.outcome["shared"]) for row in every))
     lost = [spread([mean_loss(row) for row in found.get(kind, [])], 1) for kind in kinds]
     cost = [spread([row.outcome["mean_cost_pp"] for row in found.get(kind, [])], 1) for kind in kinds]
-    costs_of = {carrier: each.cost for (carrier, data), each in PAPER_TWO.items() if data == papers(dataset)}
+    costs_of = {carrier: each.cost for (carrier, of), each in PAPER_TWO.items() if of == paper}
     told = ", ".join(f"{carrier} {cost}" for carrier, cost in costs_of.items())
     return [
-        (DATASETS[dataset], "mean of classes", shared, *lost, _PAPER_CLASSES[papers(dataset)]),
-        (DATASETS[dataset], "five-way episodes", few, *cost, told),
+        (data, "mean of classes", shared, *lost, "-" if paper is None else _PAPER_CLASSES[paper]),
+        (data, "five-way episodes", few, *cost, told or "-"),
     ]
 
 
@@ -242,5 +258,5 @@ def _recalls(rows: list[Row], name: str) -> list[float]:
 
 def _kind_order(kind: tuple[str, str]) -> tuple[Any, ...]:
     profile, carriers = kind
-    names = list(NAMES)
-    return -list[str](PROFILES).index(profile), [names.index(each) for each in carriers.split("+")]
+    names, parts = list(NAMES), carriers.split("+")
+    return -list[str](PROFILES).index(profile), len(parts), [names.index(each) for each in parts]

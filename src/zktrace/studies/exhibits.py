@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from zktrace.errors import InputError
 from zktrace.studies.baselines_tables import baselines_words, kd_words
+from zktrace.studies.carrier_words import copy_cost_words, kdclass_words, twocarrier_words
 from zktrace.studies.channel_price import channel_price_figure, channel_price_words
 from zktrace.studies.computed_tables import (
     finite_guarantees_words,
@@ -33,16 +34,10 @@ from zktrace.studies.identity_words import (
 )
 from zktrace.studies.paper_words import attacks_words, insiders_words, steering_words
 from zktrace.studies.rows import Row
+from zktrace.studies.strategy_tables import strategies_words
 from zktrace.studies.tables import TABLES
 from zktrace.studies.tracing_figure import tracing_figure, tracing_figure_words
-from zktrace.studies.tracing_words import (
-    certified_audit_words,
-    collusion_words,
-    copy_cost_words,
-    isolation_words,
-    kdclass_words,
-    twocarrier_words,
-)
+from zktrace.studies.tracing_words import certified_audit_words, collusion_words, isolation_words
 
 Words: TypeAlias = Callable[[Sequence[Row]], str]
 Draw: TypeAlias = Callable[[Sequence[Row]], FigureData | None]
@@ -102,6 +97,7 @@ WORDS: Final[Mapping[str, Words]] = {  # of tables, by their names
     "isolation": isolation_words,
     "collusion": collusion_words,
     "certified-audit": certified_audit_words,
+    "strategies": strategies_words,
     "twocarrier": twocarrier_words,
     "featurespace": featurespace_words,
     "attacks": attacks_words,
@@ -203,6 +199,7 @@ _SHOWN: Final = (
     _table("copy-cost", "What a copy costs, class by class", "sub:stressors", ("tracing",)),
     _table("steering", "Coalitions that steer a word", "sub:tracing-ext", ("steering",)),
     _table("utility", "Equivalence of the shared model", "tab:utility", ("federation",)),
+    _table("strategies", "Coalitions by strategy", "sub:attack-protocol", ("tracing",), by=("tracing",)),
     _figure("channel-price", "Design and certification", "fig:channel-price"),
 )
 EXHIBITS: Final = tuple(each for each in _SHOWN if each.kind == "figure" or each.name in TABLES)

@@ -40,6 +40,7 @@ from zktrace.studies.model_tables import (
     strengths_table,
 )
 from zktrace.studies.rows import Row, Rows
+from zktrace.studies.strategy_tables import strategies_table
 from zktrace.studies.tracing_tables import (
     certified_audit_table,
     collusion_table,
@@ -267,6 +268,7 @@ _STUDY_OF = {
     "isolation": "tracing",
     "collusion": "tracing",
     "certified-audit": "tracing",
+    "strategies": "tracing",
     "twocarrier": "tracing",
     "baselines-coalitions": "baselines",
     "kd": "baselines",
@@ -306,6 +308,7 @@ TABLES = {
     "isolation": isolation_table,
     "collusion": collusion_table,
     "certified-audit": certified_audit_table,
+    "strategies": strategies_table,
     "twocarrier": twocarrier_table,
     "kdclass": kdclass_table,
     "copy-cost": copy_cost_table,

@@ -9,10 +9,9 @@ from zktrace.studies.baselines_tables import PAPER_FRAMING, framing
 from zktrace.studies.cells import DATASETS
 from zktrace.studies.figures import HUES, MARKERS, Curve, FigureData, Hue, Marker, Panel, Point, Reference
 from zktrace.studies.rows import Row
-from zktrace.studies.tracing_rows import CANDIDATE, NORMAL
+from zktrace.studies.tracing_rows import CANDIDATE, NORMAL, TEN, Setting
 from zktrace.studies.tracing_tables import PAPER_COLLUSION, SIZES
 
-RECIPIENTS: Final = 10
 LEVEL: Final = 1e-3
 _INNOCENT: Final[Mapping[str, Marker]] = {"gnss": "cross", "cifar10": "plus", "recordings": "star"}
 _TOLD: Final = (("weight", NORMAL), ("feature", CANDIDATE))  # by which threshold the paper's figure decides
@@ -36,11 +35,14 @@ Leaks: TypeAlias = dict[tuple[str, str, str], list[Leaked]]
 
 
 def leaks(rows: Iterable[Row]) -> Leaks:
-    """Of the study of tracing, by data, carriers and profile: a row has one coalition, or all of a size."""
+    """Averages of the usual ten stations, by data, carriers and profile; several carriers at once last.
+
+    A row has one coalition, or all of a size.
+    """
     found: Leaks = defaultdict(list)
     for row in rows:
         trial = row.trial
-        if trial["study"] != "tracing" or trial.get("part") not in ("coalition", "coalitions"):
+        if not drawn(row):
             continue
         some = row.outcome["leaks"] if trial["part"] == "coalitions" else [trial | row.outcome]
         found[trial["dataset"], "+".join(trial["carriers"]), trial["profile"]] += [
@@ -52,7 +54,14 @@ def leaks(rows: Iterable[Row]) -> Leaks:
             )
             for each in some
         ]
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items(), key=lambda each: (each[0][0], each[0][1].count("+"), *each[0])))
+
+
+def drawn(row: Row) -> bool:
+    """Whether the figure has a row's coalitions."""
+    trial = row.trial
+    leaked = trial["study"] == "tracing" and trial.get("part") in ("coalition", "coalitions")
+    return leaked and Setting.of(trial).usual
 
 
 _TRACED: Final[tuple[tuple[Hue, Marker], ...]] = (
@@ -61,6 +70,8 @@ _TRACED: Final[tuple[tuple[Hue, Marker], ...]] = (
     ("green", "triangle"),
     ("purple", "diamond"),
     ("grey", "down"),
+    ("blue", "plus"),
+    ("orange", "star"),
 )
 
 
@@ -100,7 +111,7 @@ def _traced(
     framed = tuple(_share(everybody, lambda each: each.framed > 0))
     curves.append(Curve(label="innocent framed, any", points=framed, hue="grey", marker="cross"))
     for carrier, rule in _TOLD:
-        values = PAPER_COLLUSION.get((carrier, data, RECIPIENTS, rule), {})
+        values = PAPER_COLLUSION.get((carrier, data, TEN, rule), {})
         points = tuple((float(x), values[size]) for x, size in enumerate(SIZES) if size in values)
         if points:
             hue, marker = looks.get((carrier, "paper"), ("grey", "star"))
@@ -137,11 +148,11 @@ def _share(some: Sequence[Leaked], holds: Callable[[Leaked], bool]) -> Iterable[
 
 
 def _margins(found: Leaks) -> Panel:
-    """Scores of single copies in deviations of an innocent's, by carrier."""
+    """Scores of single copies in deviations of an innocent's, by carrier; of copies with one alone."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
     other: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (data, _, profile), some in found.items():
-        for leak in (each for each in some if each.members == 1):
+    for (data, carriers, profile), some in found.items():
+        for leak in (each for each in some if each.members == 1 and "+" not in carriers):
             for carrier, each in leak.sigma.items():
                 key = f"{carrier}, {profile}", data
                 for into, name in ((own, "least_member"), (other, "greatest_other")):
@@ -160,7 +171,7 @@ def _margins(found: Leaks) -> Panel:
         if most:
             label = f"greatest innocent, {DATASETS[data]}"
             curves.append(Curve(label=label, points=most, marker=_INNOCENT[data], **look))
-    threshold = candidate_threshold(length=1, recipients=RECIPIENTS, level=LEVEL)
+    threshold = candidate_threshold(length=1, recipients=TEN, level=LEVEL)
     return Panel(
         title="Scores of single copies",
         x="carrier, profile",

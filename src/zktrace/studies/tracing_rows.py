@@ -21,6 +21,11 @@ RULES: Final = {
 }
 
 
+TEN: Final = 10  # stations of the paper's federations, where it says nothing else
+AVERAGE: Final = "mean"  # how coalitions put copies together, where a trial says nothing
+VARIANTS: Final = {"shift": "receiver shift", "median": "coordinate-wise median"}
+
+
 class Setting(NamedTuple):
     """What rows of one line have in common."""
 
@@ -28,16 +33,41 @@ class Setting(NamedTuple):
     stations: int
     carriers: str
     profile: str
+    variant: str = ""  # of the federation; empty: as it is
+    strategy: str = AVERAGE
 
     @classmethod
     def of(cls, trial: Mapping[str, Any]) -> "Setting":
         """A trial's."""
-        return cls(trial["dataset"], trial["stations"], "+".join(trial["carriers"]), trial["profile"])
+        return cls(
+            trial["dataset"],
+            trial["stations"],
+            "+".join(trial["carriers"]),
+            trial["profile"],
+            trial.get("variant", ""),
+            trial.get("strategy", AVERAGE),
+        )
 
     @property
     def data(self) -> str:
-        """For people."""
-        return DATASETS[self.dataset]
+        """For people; a federation that is another than usual is called so."""
+        stress = f", {VARIANTS.get(self.variant, self.variant)}" if self.variant else ""
+        return DATASETS[self.dataset] + stress
+
+    @property
+    def plain(self) -> bool:
+        """Averages of a federation as it is."""
+        return not self.variant and self.strategy == AVERAGE
+
+    @property
+    def usual(self) -> bool:
+        """Of as many stations as the paper's."""
+        return self.plain and self.stations == TEN
+
+    @property
+    def ours(self) -> bool:
+        """Whether its profile is another than the paper's."""
+        return self.profile != "paper"
 
     @property
     def papers(self) -> tuple[str, str]:
@@ -56,9 +86,12 @@ class Setting(NamedTuple):
         place = (len(parts), [names.index(each) for each in parts])
         return (
             list(DATASETS).index(self.dataset),
+            self.variant,
+            self.strategy != AVERAGE,
             self.stations,
             -list[str](PROFILES).index(self.profile),
             place,
+            self.strategy,
         )
 
 
@@ -94,6 +127,10 @@ class LeakRow:
         named = self.named(rule) or set()
         return bool(named) and named <= set(self.members)
 
+    def whole(self, rule: str) -> bool:
+        """Whether everybody of the coalition is named, and nobody else."""
+        return self.named(rule) == set(self.members)
+
     def frames(self, rule: str) -> bool:
         """Whether an innocent is named."""
         return bool((self.named(rule) or set()) - set(self.members))
@@ -123,6 +160,11 @@ def by_setting(rows: Iterable[Row]) -> dict[Setting, list[LeakRow]]:
     return {key: found[key] for key in sorted(found, key=lambda each: each.order)}
 
 
+def averages(groups: Mapping[Setting, list[LeakRow]]) -> dict[Setting, list[LeakRow]]:
+    """Without those whose copies were put together in another way: they have a table of their own."""
+    return {each: leaks for each, leaks in groups.items() if each.strategy == AVERAGE}
+
+
 def costs(rows: Iterable[Row]) -> dict[Setting, list[Row]]:
     """The rows of what copies cost."""
     found = defaultdict[Setting, list[Row]](list)
@@ -147,6 +189,17 @@ def count(leaks: Iterable[LeakRow], rule: str) -> str:
     """Traced, of how many; a dash for none."""
     some = list(leaks)
     return f"{sum(each.traced(rule) for each in some)}/{len(some)}" if some else "-"
+
+
+def everybody(leaks: Iterable[LeakRow], rule: str) -> str:
+    """Coalitions whose members are all named, and nobody else, of how many; a dash for none."""
+    some = list(leaks)
+    return f"{sum(each.whole(rule) for each in some)}/{len(some)}" if some else "-"
+
+
+def names_several(setting: Setting, rule: str) -> bool:
+    """Whether a rule can name more than one: the paper's with its certificate names the first alone."""
+    return setting.ours or rule != CERTIFIED
 
 
 def rate(leaks: Iterable[LeakRow], rule: str) -> float | None:

@@ -16,16 +16,21 @@ from zktrace.studies.cells import DATASETS
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 from zktrace.studies.tracing_rows import (
+    AVERAGE,
     CANDIDATE,
     CERTIFIED,
     NORMAL,
     RULES,
+    TEN,
     LeakRow,
     Setting,
+    averages,
     by_setting,
     costs,
     count,
+    everybody,
     measured,
+    names_several,
     per_seed,
     rules_of,
     seeds,
@@ -34,7 +39,6 @@ from zktrace.studies.tracing_rows import (
 
 SIZES: Final = (1, 2, 3, 5, 8)
 _FIRST: Final = ("data", "stations", "carrier", "profile")
-TEN: Final = 10  # stations of the paper's federations, where it says nothing else
 PAPER_TRACING: Final = {  # tab:certified-audit; tab:isolation and tab:collusion, which ask for no certificate
     ("weight", "gnss", "certified"): ("60/60", "270/270", "-", "-", "-", "4.5"),
     ("weight", "cifar10", "certified"): ("100/100", "442/450", "-", "-", "-", "4.5"),
@@ -49,6 +53,7 @@ PAPER_ISOLATION: Final = {  # carrier, data, stations -> isolated, q_owner, near
     ("weight", "cifar10", 10): ("100/100", ".15", ".29 to .31", "1.00"),
     ("weight", "cifar10", 40): ("400/400", ".06", ".25 to .26", "1.00"),
 }
+PAPER_SHIFTED: Final = ("toward chance", ".98")  # sub:stressors: isolated by weight on GNSS, attribution
 PAPER_COLLUSION: Final[Mapping[tuple[str, str, int, str], Mapping[int, float]]] = {
     ("weight", "gnss", 10, NORMAL): {2: 1.0, 3: 0.95, 5: 0.4, 8: 0.15},
     ("weight", "cifar10", 10, NORMAL): {2: 1.0, 3: 0.75, 5: 0.35, 8: 0.0},
@@ -100,24 +105,31 @@ def _tracing_line(setting: Setting, leaks: list[LeakRow], paid: list[Row]) -> tu
     cells = []
     for size in SIZES:
         here = [each for each in leaks if each.size == size]
-        every = sum(each.traced(CERTIFIED) and each.outcome["caught"] == size for each in here)
-        everybody = f", all {every}" if here and size > 1 and setting.profile != "paper" else ""
-        cells.append(count(here, CERTIFIED) + everybody)
+        every = sum(each.whole(CERTIFIED) for each in here)
+        beside = f", all {every}" if here and size > 1 and setting.ours else ""
+        cells.append(count(here, CERTIFIED) + beside)
     framed = sum(each.frames(CERTIFIED) for each in leaks)
     shown = f"{mean(row.outcome['mean_cost_pp'] for row in paid):.2f} pp" if paid else "-"
-    return (setting.carriers, setting.profile, setting.data, *cells, str(framed), shown)
+    return (setting.carriers, setting.profile, _told_apart(setting), *cells, str(framed), shown)
+
+
+def _told_apart(setting: Setting) -> str:
+    """Data, and whatever else is not as usual: this table has no column for it."""
+    many = [] if setting.stations == TEN else [f"{setting.stations} stations"]
+    how = [] if setting.strategy == AVERAGE else [f"copies put together by {setting.strategy}"]
+    return ", ".join([setting.data, *many, *how])
 
 
 def isolation_table(rows: Iterable[Row]) -> str:
     """Single copies: in how many the owner is named and nobody else, and how far rows are from the decode."""
     rows = list(rows)
     paid, lines = costs(rows), []
-    for setting, leaks in by_setting(rows).items():
+    for setting, leaks in averages(by_setting(rows)).items():
         alone = [each for each in leaks if each.size == 1]
         if not alone:
             continue
         told, known = rules_of(alone), paid.get(setting, [])
-        paper = PAPER_ISOLATION.get((*setting.papers, setting.stations), (None,) * 4)
+        paper = paper_isolation(setting)
         lines.append(
             (
                 *setting.cells,
@@ -138,6 +150,16 @@ def isolation_table(rows: Iterable[Row]) -> str:
     return markdown(head, lines)
 
 
+def paper_isolation(setting: Setting) -> tuple[str | None, ...]:
+    """Isolated, q_owner, the nearest innocent, attribution: what the paper has of them."""
+    nothing = (None,) * 4
+    if setting.plain:
+        return PAPER_ISOLATION.get((*setting.papers, setting.stations), nothing)
+    if setting.variant == "shift" and setting.papers == ("weight", "gnss"):
+        return PAPER_SHIFTED[0], None, None, PAPER_SHIFTED[1]
+    return nothing
+
+
 def _known(rows: list[Row], name: str) -> list[float]:
     """Of rows that tell it."""
     return [row.outcome[name] for row in rows if row.outcome.get(name) is not None]
@@ -146,7 +168,7 @@ def _known(rows: list[Row], name: str) -> list[float]:
 def collusion_table(rows: Iterable[Row]) -> str:
     """Averaged copies: by rule, the part of the coalitions of each size that is traced (and the paper's)."""
     lines = []
-    for setting, leaks in by_setting(rows).items():
+    for setting, leaks in averages(by_setting(rows)).items():
         several = [each for each in leaks if each.size > 1]
         for rule in rules_of(several) if several else ():
             paper = paper_collusion(setting, rule)
@@ -157,10 +179,25 @@ def collusion_table(rows: Iterable[Row]) -> str:
                 cells.append(spread(values) + (f" ({paper[size]:.2f})" if size in paper else ""))
             framed = mean(each.frames(rule) for each in leaks)
             beside = " (0)" if paper else ""
-            line = (*setting.cells, RULES[rule], str(seeds(several)), *cells, f"{framed:.3f}{beside}")
-            lines.append((*line, _apart(setting, several)))
+            line = (
+                *setting.cells,
+                RULES[rule],
+                str(seeds(several)),
+                *cells,
+                _everybody(setting, several, rule),
+            )
+            lines.append((*line, f"{framed:.3f}{beside}", _apart(setting, several)))
     sizes = (f"k = {size}" for size in SIZES[1:])
-    return markdown((*_FIRST, "decided by", "seeds", *sizes, "framed", "mean disagreement"), lines)
+    head = (*_FIRST, "decided by", "seeds", *sizes, "everybody named, by k", "framed", "mean disagreement")
+    return markdown(head, lines)
+
+
+def _everybody(setting: Setting, leaks: list[LeakRow], rule: str) -> str:
+    """By size, the part of the coalitions whose members are all named, and nobody else."""
+    if not names_several(setting, rule):
+        return "-"
+    sizes = [[each.whole(rule) for each in leaks if each.size == size] for size in SIZES[1:]]
+    return "/".join(f"{mean(each):.2f}" for each in sizes if each)
 
 
 def _apart(setting: Setting, leaks: list[LeakRow]) -> str:
@@ -170,15 +207,15 @@ def _apart(setting: Setting, leaks: list[LeakRow]) -> str:
     short = "/".join(each.split(" ")[0] for each in ours)
     paper = PAPER_DISAGREEMENT.get(setting.papers, {})
     theirs = "/".join(f"{paper[size]:.2f}" for size in sizes if size in paper) or None
-    return short + _beside(setting, theirs, given=setting.stations == TEN)
+    return short + _beside(setting, theirs, given=setting.usual)
 
 
 def certified_audit_table(rows: Iterable[Row]) -> str:
     """Single copies and pairs under a certificate, and whether certificates of the positive tail pass."""
     lines = []
-    for setting, leaks in by_setting(rows).items():
+    for setting, leaks in averages(by_setting(rows)).items():
         alone, pairs = ([each for each in leaks if each.size == size] for size in (1, 2))
-        paper, ten = PAPER_AUDIT.get(setting.papers, (None,) * 3), setting.stations == TEN
+        paper, ten = PAPER_AUDIT.get(setting.papers, (None,) * 3), setting.usual
         passed = [each.decode["certificate"] for each in (*alone, *pairs) if "certificate" in each.decode]
         lines.append(
             (
@@ -186,21 +223,25 @@ def certified_audit_table(rows: Iterable[Row]) -> str:
                 str(seeds(leaks)),
                 count(alone, CERTIFIED) + _beside(setting, paper[0], given=ten),
                 count(pairs, CERTIFIED) + _beside(setting, paper[1], given=ten),
+                everybody(pairs, CERTIFIED) if names_several(setting, CERTIFIED) else "-",
                 f"{sum(passed)}/{len(passed)}" if passed else "-",
                 str(sum(each.frames(CERTIFIED) for each in (*alone, *pairs))),
                 measured(pairs, "unanimous", 3) + _beside(setting, paper[2], given=ten),
             )
         )
-    head = (*_FIRST, "seeds", "single copies", "pairs", "certificates pass", "framed", "unanimous, pairs")
+    head = (
+        *(*_FIRST, "seeds", "single copies", "pairs", "both of a pair named"),
+        *("certificates pass", "framed", "unanimous, pairs"),
+    )
     return markdown(head, lines)
 
 
 def paper_collusion(setting: Setting, rule: str) -> Mapping[int, float]:
     """By size, the part of the coalitions that the paper traces."""
     key = (*setting.papers, setting.stations, rule)
-    return PAPER_COLLUSION.get(key, {}) if setting.profile == "paper" else {}
+    return PAPER_COLLUSION.get(key, {}) if setting.plain and not setting.ours else {}
 
 
 def _beside(setting: Setting, value: str | None, *, given: bool = True) -> str:
     """What the paper has, behind ours in its profile."""
-    return f" ({value})" if setting.profile == "paper" and given and value is not None else ""
+    return "" if setting.ours or not given or value is None else f" ({value})"
