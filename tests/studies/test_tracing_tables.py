@@ -159,20 +159,22 @@ def test_carriers_are_compared_with_students_of_the_longest_training() -> None:
     assert weight["max k, threshold alone"] == "0 (2)"
     assert weight["max k, certificate"] == "0"
     assert weight["students of features"] == "1/2, 20 epochs (0/10)"
-    assert weight["copy cost, pp"] == "5.00 ± 1.41 (4.5)"
+    assert weight["copy loss, pp (negative: gain)"] == "5.00 ± 1.41 (4.5)"
     assert spread["max k, certificate"] == "2, none larger tried"
     assert spread["students of features"] == "-"
 
 
 def test_copies_cost_recall_by_class() -> None:
-    chirp, noise, classes, episodes = drawn(copy_cost_table(ROWS))
+    chirp, noise, classes, episodes, target = drawn(copy_cost_table(ROWS))
     assert (chirp["class"], chirp["recall, shared model"]) == ("chirp", "0.90 ± 0.00")
-    assert chirp["paper, weight, pp"] == "2.0 ± 0.0"
-    assert noise["paper, weight, pp"] == "5.0 ± 1.4"
-    assert noise["informed, spread, pp"] == "0.1"
-    assert classes["paper, weight, pp"] == "3.5 ± 0.7"
+    assert chirp["paper, weight: loss, pp (negative: gain)"] == "2.0 ± 0.0"
+    assert noise["paper, weight: loss, pp (negative: gain)"] == "5.0 ± 1.4"
+    assert noise["informed, spread: loss, pp (negative: gain)"] == "0.1"
+    assert classes["paper, weight: loss, pp (negative: gain)"] == "3.5 ± 0.7"
     assert classes["the paper's, pp"] == "10.9 (0.9 to 18.0)"
-    assert episodes["paper, weight, pp"] == "5.0 ± 1.4"
+    assert episodes["paper, weight: loss, pp (negative: gain)"] == "5.0 ± 1.4"
+    assert target["informed, spread: loss, pp (negative: gain)"] == "0.5"
+    assert target["paper, weight: loss, pp (negative: gain)"] == "-"
 
 
 def disguised(attacker: str, profile: str, caught: int, *, epochs: int | None = None) -> Row:
@@ -217,11 +219,15 @@ def test_words_say_where_rows_agree_and_where_they_do_not() -> None:
         in said["certified-audit"]
     )
     assert "7 of 8 certificates" in said["certified-audit"]
-    assert "costs 5.00 (about the paper's 4.50) points" in said["twocarrier"]
-    assert "A copy in our profile costs 0.10 to 0.10 points" in said["twocarrier"]
+    assert "a copy costs 5.00 points (about the paper's 4.50)" in said["twocarrier"]
+    assert "a copy costs 0.10 points at best and costs 0.10 points at worst" in said["twocarrier"]
     assert "As in the paper: feature matching 1/1 (20/20)" in said["kdclass"]
     assert "Not as in the paper: feature isometry 1/1 (0/20)" in said["kdclass"]
-    assert "3.50 (less than the paper's 10.90) points of recall, 2.0 to 5.0 by class" in said["copy-cost"]
+    assert (
+        "costs 3.50 points (less than the paper's 10.90), from 2.0 lost to 5.0 lost by class"
+        in (said["copy-cost"])
+    )
+    assert "None misses it" in said["copy-cost"]
 
 
 def test_without_rows_tables_are_empty_and_words_say_so() -> None:
@@ -340,3 +346,31 @@ def test_strategies_stand_beside_averages_of_the_same_copies() -> None:
     assert "Of 5 coalitions, averages among them, 4 are traced under a certificate and 1 frame" in said
     assert "2 members by median, on GNSS, simulated by spread in profile informed: 2/3 traced" in said
     assert len(strategies_table(ROWS).splitlines()) == 2
+
+
+def test_what_copies_cost_is_held_against_our_targets_and_signs_are_words() -> None:
+    ours: Any = {"profile": "informed"}
+    every = cost(1, 2.5, **ours)
+    every.trial["carriers"] = ["spread", "weight"]
+    gained = [cost(1, -4.2), sized(1, [leak([0], [0])]), cost(1, 0.9, carrier="feature", **ours)]
+    rows = [*gained, cost(1, -0.2, carrier="weight", **ours), cost(2, 0.6, carrier="output", **ours), every]
+    said = WORDS["copy-cost"](rows)
+    assert "on simulated GNSS weight gains 0.20 points, feature costs 0.90 points, output costs 0.60" in said
+    assert (
+        "It is missed by output on simulated GNSS (0.60 instead of 0.5) and all at once (spread+weight) on "
+        "simulated GNSS (2.50 instead of 2)." in said
+    )
+    assert "train on for 60 episodes with the server's images" in said
+    assert "from 4.2 gained to 2.0 lost by class" in said
+    targets = drawn(copy_cost_table(rows))[-1]
+    assert targets["informed, spread+weight: loss, pp (negative: gain)"] == "2"
+    assert targets["informed, feature: loss, pp (negative: gain)"] == "1"
+    assert "a copy gains 4.20 points (paper: costs 4.50)" in WORDS["twocarrier"](rows)
+    assert "-" not in WORDS["twocarrier"](rows)
+
+
+def test_our_own_profile_has_no_values_of_the_paper_beside_it() -> None:
+    rows = [sized(1, [leak([0], [0])], profile="informed"), cost(1, 0.1, profile="informed")]
+    (line,) = drawn(twocarrier_table(rows))
+    assert (line["positions"], line["max k, certificate"]) == ("512", "1, none larger tried")
+    assert not any("(" in cell for cell in line.values())

@@ -1,6 +1,6 @@
 """What tables that compare carriers say, in sentences made from the same rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import mean
 from typing import Final
 
@@ -9,16 +9,21 @@ from zktrace.studies.carrier_tables import (
     PAPER_RECALL,
     PAPER_RUNS,
     PAPER_TWO,
+    TARGET,
+    TARGETS,
+    TOGETHER,
     class_losses,
     column_of,
     kdclass_groups,
     mean_loss,
     shown_most,
+    target,
 )
 from zktrace.studies.rows import Row
-from zktrace.studies.tracing_phrases import NEAR, NO_ROWS, listed, place, set_beside, why
+from zktrace.studies.tracing_phrases import NEAR, NO_ROWS, listed, place, why
 from zktrace.studies.tracing_rows import (
     CERTIFIED,
+    Setting,
     averages,
     by_setting,
     costs,
@@ -38,17 +43,46 @@ def twocarrier_words(rows: Iterable[Row]) -> str:
         price = [row.outcome["mean_cost_pp"] for row in paid.get(setting, [])]
         if paper and price and setting.usual and not setting.ours:
             most = shown_most(leaks, paper.rule if paper.rule in rules_of(leaks) else CERTIFIED)
-            cost = set_beside(mean(price), paper.cost, near=_NEAR_POINTS)
+            cost = priced(mean(price), paper.cost)
             where = f"{setting.carriers}, {place(setting)}"
-            lines.append(
-                f"{where}: all are traced up to {most} (paper: {paper.most}), a copy costs {cost} points"
-            )
+            lines.append(f"{where}: all are traced up to {most} (paper: {paper.most}), a copy {cost}")
     if not lines:
         return NO_ROWS
-    ours = [row.outcome["mean_cost_pp"] for each, some in paid.items() if each.ours for row in some]
-    cheap = f" A copy in our profile costs {min(ours):.2f} to {max(ours):.2f} points." if ours else ""
+    ours = [_cost(some) for each, some in paid.items() if each.ours and each.usual]
+    ends = f"{priced(min(ours))} at best and {priced(max(ours))} at worst" if ours else ""
+    cheap = f" In our profile a copy {ends}." if ours else ""
     same = " The shared model is the same before and after."
-    return f"In the paper's profile, {'; '.join(lines)}.{cheap}{same}{why(rows)}"
+    return f"In the paper's profile, {'; '.join(lines)}.{_gained(paid)}{cheap}{same}{why(rows)}"
+
+
+def priced(points: float, theirs: float | None = None) -> str:
+    """What a copy costs or gains, with the paper's cost beside it."""
+    kind = "gains" if points < 0 else "costs"
+    shown = f"{kind} {abs(points):.2f} points"
+    if theirs is None:
+        return shown
+    if points < 0:
+        return f"{shown} (paper: costs {theirs:.2f})"
+    near = abs(points - theirs) <= _NEAR_POINTS
+    how = "about" if near else "more than" if points > theirs else "less than"
+    return f"{shown} ({how} the paper's {theirs:.2f})"
+
+
+def _cost(rows: list[Row]) -> float:
+    return mean(row.outcome["mean_cost_pp"] for row in rows)
+
+
+def _gained(paid: Mapping[Setting, list[Row]]) -> str:
+    """Why a copy may be better than the shared model; empty where none is."""
+    theirs = {each: some for each, some in paid.items() if each.usual and not each.ours}
+    if all(_cost(some) >= 0 for some in theirs.values()):
+        return ""
+    episodes = sorted({row.trial["settings"]["episodes"] for some in theirs.values() for row in some})
+    many = "/".join(map(str, episodes))
+    return (
+        f" Copies in the paper's profile train on for {many} episodes with the server's images, which improves "
+        "a model that was trained for a short time."
+    )
 
 
 def kdclass_words(rows: Iterable[Row]) -> str:
@@ -73,25 +107,47 @@ def kdclass_words(rows: Iterable[Row]) -> str:
 
 
 def copy_cost_words(rows: Iterable[Row]) -> str:
-    """Of recall by class."""
-    paid, lines, ours = costs(rows), [], list[float]()
+    """Of recall by class, and of our targets."""
+    paid = {each: some for each, some in costs(rows).items() if each.usual}
+    lines = []
     for setting, found in paid.items():
         told = [row for row in found if "recall" in row.outcome]
-        if not told:
-            continue
-        lost = mean(mean_loss(row) for row in told)
-        if setting.ours:
-            ours.append(lost)
+        if not told or setting.ours:
             continue
         names = dict.fromkeys(name for row in told for name in row.outcome["recall"]["classes"])
         losses = [mean(class_losses(told, name)) for name in names]
         before, after = PAPER_RECALL[papers(setting.dataset)]
-        theirs = 100 * (before - after)
+        lost = priced(mean(mean_loss(row) for row in told), 100 * (before - after))
         where = f"{setting.carriers}, {place(setting)}"
-        span = f"{min(losses):.1f} to {max(losses):.1f} by class"
-        lines.append(f"{where}: {set_beside(lost, theirs, near=_NEAR_POINTS)} points of recall, {span}")
-    if not lines and not ours:
+        span = f"from {_changed(min(losses))} to {_changed(max(losses))} by class"
+        lines.append(f"{where}: {lost}, {span}")
+    if not paid:
         return NO_ROWS
-    first = f"In the paper's profile copies lose, on {'; on '.join(lines)}." if lines else ""
-    second = f" In ours they lose {min(ours):.1f} to {max(ours):.1f} points on average." if ours else ""
-    return f"{first}{second} The shared model stands for the paper's clean control.".strip()
+    first = f"What copies in the paper's profile cost in recall: {'; '.join(lines)}." if lines else ""
+    last = " The shared model stands for the paper's clean control."
+    return f"{first}{_gained(paid)}{_targets(paid)}{last}".strip()
+
+
+def _changed(points: float) -> str:
+    return f"{abs(points):.1f} {'gained' if points < 0 else 'lost'}"
+
+
+def _targets(paid: Mapping[Setting, list[Row]]) -> str:
+    """Our copies by carrier and all together, beside what we want them to cost, and who misses it."""
+    told, missed = dict[str, list[str]](), []
+    for setting, found in paid.items():
+        if setting.ours:
+            told.setdefault(place(setting), []).append(f"{_called(setting)} {priced(_cost(found))}")
+            if _cost(found) > target(setting.carriers):
+                beyond = f"{_cost(found):.2f} instead of {target(setting.carriers):g}"
+                missed.append(f"{_called(setting)} on {place(setting)} ({beyond})")
+    if not told:
+        return ""
+    asked = f"{TARGET:g} points a carrier, {TARGETS['feature']:g} for feature, {TOGETHER:g} for all at once"
+    every = "; ".join(f"on {where} {listed(some)}" for where, some in told.items())
+    who = f"It is missed by {listed(missed)}." if missed else "None misses it."
+    return f" Mean cost of a copy in our profile, in accuracy: {every}. Our target is at most {asked}. {who}"
+
+
+def _called(setting: Setting) -> str:
+    return f"all at once ({setting.carriers})" if "+" in setting.carriers else setting.carriers
