@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Final
 
-from zktrace.studies.cells import DATASETS, column_names, framed, named
+from zktrace.studies.cells import DATASETS, column_names, framed, named, papers
+from zktrace.studies.identity_cells import spread
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
@@ -20,6 +21,11 @@ class PaperCell:
     parameters: Mapping[str, Any]
     values: tuple[str, ...]
 
+    @property
+    def means(self) -> tuple[float, ...]:
+        """The values without their deviations."""
+        return tuple(float(each.split(" ")[0]) for each in self.values)
+
     def about(self, trial: Mapping[str, Any]) -> bool:
         """Whether a trial is of this attack."""
         given = trial["parameters"]
@@ -29,30 +35,32 @@ class PaperCell:
 
 
 def _attacked(family: str, *values: str, **parameters: Any) -> PaperCell:  # noqa: ANN401
-    """Attribution, agreement with one's own codeword, accuracy in percent: means over ten seeds."""
+    """Attribution, agreement with one's own codeword, accuracy in percent: over ten seeds."""
     return PaperCell(source="tab:attacks", family=family, parameters=parameters, values=values)
 
 
+_CLEAN, _ALL, _NO_NORM = ".98 ± .04", "1.00 ± .00", {"epsilon": 0.1}
+_LATE: Final = ["layer3", "layer4"]
 PAPER_ATTACKS: Final[Mapping[str, tuple[PaperCell, ...]]] = {
     "gnss": (
-        _attacked("none", ".98", ".96", "93.4"),
-        _attacked("structured", ".98", ".95", "31.2", share=0.5),
-        _attacked("noise", ".98", ".78", "26.7", sigma=2.0),
-        _attacked("quantise", ".98", ".93", "29.4", bits=2),
-        _attacked("pgd", ".98", ".95", "82.4", epsilon=0.1),  # in which norm is not told
-        _attacked("reset", ".63", ".59", "41.9", stages=["layer3", "layer4"]),
-        _attacked("finetune", ".98", ".96", "82.2", episodes=100),
-        _attacked("distill", ".15", ".50", "80.4", epochs=80),
+        _attacked("none", _CLEAN, ".96 ± .02", "93.4 ± 1.0"),
+        _attacked("structured", _CLEAN, ".95 ± .02", "31.2 ± 2.8", share=0.5),
+        _attacked("noise", _CLEAN, ".78 ± .01", "26.7 ± 1.9", sigma=2.0),
+        _attacked("quantise", _CLEAN, ".93 ± .02", "29.4 ± 5.0", bits=2),
+        _attacked("pgd", _CLEAN, ".95 ± .02", "82.4 ± 9.1", **_NO_NORM),
+        _attacked("reset", ".63 ± .23", ".59 ± .02", "41.9 ± 4.6", stages=_LATE),
+        _attacked("finetune", _CLEAN, ".96 ± .02", "82.2 ± 8.4", episodes=100),
+        _attacked("distill", ".15 ± .11", ".50 ± .01", "80.4 ± 10.8", epochs=80),
     ),
     "cifar10": (
-        _attacked("none", "1.00", ".94", "84.9"),
-        _attacked("structured", "1.00", ".94", "52.0", share=0.5),
-        _attacked("noise", "1.00", ".76", "26.0", sigma=2.0),
-        _attacked("quantise", "1.00", ".92", "29.4", bits=2),
-        _attacked("pgd", "1.00", ".94", "80.4", epsilon=0.1),
-        _attacked("reset", ".48", ".56", "26.3", stages=["layer3", "layer4"]),
-        _attacked("finetune", "1.00", ".94", "79.1", episodes=100),
-        _attacked("distill", ".15", ".51", "80.6", epochs=80),
+        _attacked("none", _ALL, ".94 ± .01", "84.9 ± 0.3"),
+        _attacked("structured", _ALL, ".94 ± .01", "52.0 ± 3.6", share=0.5),
+        _attacked("noise", _ALL, ".76 ± .01", "26.0 ± 0.8", sigma=2.0),
+        _attacked("quantise", _ALL, ".92 ± .01", "29.4 ± 5.4", bits=2),
+        _attacked("pgd", _ALL, ".94 ± .01", "80.4 ± 0.8", **_NO_NORM),
+        _attacked("reset", ".48 ± .17", ".56 ± .02", "26.3 ± 2.2", stages=_LATE),
+        _attacked("finetune", _ALL, ".94 ± .01", "79.1 ± 0.7", episodes=100),
+        _attacked("distill", ".15 ± .08", ".51 ± .01", "80.6 ± 1.9", epochs=80),
     ),
 }
 PAPER_CARRIERS: Final = (  # of each dataset alone
@@ -78,15 +86,18 @@ _FAMILIES: Final = {
     "noise-all": "noise on all matrices",
     "quantise-all": "all weights quantised",
 }
-_Group = dict[tuple[str, str], list[Row]]  # rows by dataset and attack
+Groups = dict[tuple[str, str], list[Row]]  # rows by dataset and attack
 
 
 def attacks_table(rows: Iterable[Row]) -> str:
     """By dataset and attack: what is left of everybody's codeword in the shared model."""
     lines = []
-    for (dataset, title), some in _grouped(rows, "identity").items():
-        paper = _values(PAPER_ATTACKS.get(dataset, ()), some[0]) or ("-",) * 3
-        marks = {key: mean(row.outcome["marks"][key] for row in some) for key in some[0].outcome["marks"]}
+    for (dataset, title), some in grouped(rows, "identity").items():
+        paper = _values(PAPER_ATTACKS[papers(dataset)], some[0]) or ("-",) * 3
+        attribution, own, others = (
+            [float(row.outcome["marks"][key]) for row in some]
+            for key in ("attribution", "self_agreement", "cross_talk")
+        )
         bits = sum(row.outcome["flips"]["bits"] for row in some)
         sure, lost = (sum(row.outcome["flips"][key] for row in some) for key in ("certain", "flipped"))
         stations = sum(row.outcome["stations"] for row in some)
@@ -95,14 +106,14 @@ def attacks_table(rows: Iterable[Row]) -> str:
                 DATASETS[dataset],
                 title,
                 _seeds(some),
-                f"{marks['attribution']:.2f} ({paper[0]})",
-                f"{marks['self_agreement']:.2f} ({paper[1]})",
-                f"{marks['cross_talk']:.2f}",
+                f"{spread(attribution, 2)} ({paper[0]})",
+                f"{spread(own, 2)} ({paper[1]})",
+                f"{mean(others):.2f}",
                 f"{mean(row.outcome['presence'] for row in some):.2f}",
                 f"{sum(row.outcome['marks']['within_radius'] for row in some)}/{stations}",
                 f"{sum(row.outcome['promised'] for row in some)}/{stations}",
                 f"{100 * lost / bits:.1f} % (at most {100 * (bits - sure) / bits:.1f} %)",
-                f"{_accuracy(some):.1f} % ({paper[2]})",
+                f"{spread(accuracies(some), 1)} % ({paper[2]})",
             )
         )
     head = (
@@ -124,7 +135,7 @@ def attacks_table(rows: Iterable[Row]) -> str:
 def attacks_carriers_table(rows: Iterable[Row]) -> str:
     """By dataset and attack: runs in which the owner of a copy, and nobody else, was named, by carrier."""
     rows = list(rows)
-    informed, paper = _grouped(rows, "informed"), _grouped(rows, "paper")
+    informed, paper = grouped(rows, "informed"), grouped(rows, "paper")
     names = column_names(row for some in informed.values() for row in some)
     lines = []
     for key in dict.fromkeys([*informed, *paper]):
@@ -139,7 +150,7 @@ def attacks_carriers_table(rows: Iterable[Row]) -> str:
                 *(named(ours, name) for name in names),
                 named(theirs, "all"),
                 str(framed([*ours, *theirs])),
-                f"{_accuracy(measured):.1f} % ({before:.1f} %)",
+                f"{mean(accuracies(measured)):.1f} % ({before:.1f} %)",
                 *(_values(PAPER_CARRIERS, measured[0]) or ("-",)),
             )
         )
@@ -156,12 +167,12 @@ def attacks_carriers_table(rows: Iterable[Row]) -> str:
     return markdown(head, lines)
 
 
-def _grouped(rows: Iterable[Row], target: str) -> _Group:
+def grouped(rows: Iterable[Row], target: str) -> Groups:
     """In the order of datasets and families, within one as rows came."""
     found = defaultdict[tuple[str, str], list[Row]](list)
     for row in rows:
         if row.trial["study"] == "attacks" and row.trial["target"] == target:
-            found[row.trial["dataset"], _title(row.trial)].append(row)
+            found[row.trial["dataset"], title_of(row.trial)].append(row)
     order, families = list(DATASETS), list(_FAMILIES)
 
     def place(key: tuple[str, str]) -> tuple[int, int]:
@@ -170,7 +181,7 @@ def _grouped(rows: Iterable[Row], target: str) -> _Group:
     return {key: found[key] for key in sorted(found, key=place)}
 
 
-def _title(trial: Mapping[str, Any]) -> str:
+def title_of(trial: Mapping[str, Any]) -> str:
     """An attack for people."""
     given = [f"{name} {_shown(value)}" for name, value in trial["parameters"].items()]
     return ", ".join([_FAMILIES[trial["family"]], *given])
@@ -191,5 +202,6 @@ def _seeds(rows: list[Row]) -> str:
     return ", ".join(str(row.trial["seed"]) for row in rows)
 
 
-def _accuracy(rows: list[Row]) -> float:
-    return 100 * mean(float(row.outcome["accuracy"]) for row in rows)
+def accuracies(rows: Iterable[Row]) -> list[float]:
+    """In percent."""
+    return [100 * float(row.outcome["accuracy"]) for row in rows]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zktrace.carriers import CARRIERS, NAMES, PROFILES
-from zktrace.studies.cells import DATASETS, taught
+from zktrace.studies.cells import DATASETS, papers, taught
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 from zktrace.studies.tracing_rows import (
@@ -25,7 +25,6 @@ from zktrace.studies.tracing_rows import (
     averages,
     by_setting,
     costs,
-    papers,
     per_seed,
     rate,
     rules_of,

@@ -19,6 +19,7 @@ from zktrace.studies.carrier_tables import (
     shown_most,
     target,
 )
+from zktrace.studies.cells import papers
 from zktrace.studies.rows import Row
 from zktrace.studies.tracing_phrases import NEAR, NO_ROWS, listed, place, why
 from zktrace.studies.tracing_rows import (
@@ -27,7 +28,6 @@ from zktrace.studies.tracing_rows import (
     averages,
     by_setting,
     costs,
-    papers,
     rules_of,
 )
 
@@ -69,7 +69,7 @@ def priced(points: float, theirs: float | None = None) -> str:
 
 
 def _cost(rows: list[Row]) -> float:
-    return mean(row.outcome["mean_cost_pp"] for row in rows)
+    return float(mean(row.outcome["mean_cost_pp"] for row in rows))
 
 
 def _gained(paid: Mapping[Setting, list[Row]]) -> str:
@@ -80,8 +80,8 @@ def _gained(paid: Mapping[Setting, list[Row]]) -> str:
     episodes = sorted({row.trial["settings"]["episodes"] for some in theirs.values() for row in some})
     many = "/".join(map(str, episodes))
     return (
-        f" Copies in the paper's profile train on for {many} episodes with the server's images, which improves "
-        "a model that was trained for a short time."
+        f" Copies in the paper's profile train on for {many} episodes with the server's images, which "
+        "improves a model that was trained for a short time."
     )
 
 

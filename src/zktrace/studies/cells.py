@@ -9,6 +9,11 @@ from zktrace.studies.rows import Row
 DATASETS: Final = {"gnss": "GNSS, simulated", "cifar10": "CIFAR-10", "recordings": "GNSS, recorded"}
 
 
+def papers(dataset: str) -> str:
+    """The paper's data of the same kind: its GNSS data are recorded, ours are simulated or recorded."""
+    return "cifar10" if dataset == "cifar10" else "gnss"
+
+
 def column_names(rows: Iterable[Row]) -> tuple[str, ...]:
     """What was read in some of these rows: carriers in the order of their table, and all together."""
     known = {column for row in rows for column in row.outcome["columns"]}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from zktrace.errors import InputError
+from zktrace.studies.attack_words import attacks_carriers_words, attacks_words
 from zktrace.studies.baselines_tables import baselines_words, kd_words
 from zktrace.studies.carrier_words import copy_cost_words, kdclass_words, twocarrier_words
 from zktrace.studies.channel_price import channel_price_figure, channel_price_words
@@ -32,7 +33,7 @@ from zktrace.studies.identity_words import (
     survival_words,
     utility_words,
 )
-from zktrace.studies.paper_words import attacks_words, insiders_words, steering_words
+from zktrace.studies.paper_words import insiders_words, steering_words
 from zktrace.studies.rows import Row
 from zktrace.studies.strategy_tables import strategies_words
 from zktrace.studies.tables import TABLES
@@ -101,6 +102,7 @@ WORDS: Final[Mapping[str, Words]] = {  # of tables, by their names
     "twocarrier": twocarrier_words,
     "featurespace": featurespace_words,
     "attacks": attacks_words,
+    "attacks-carriers": attacks_carriers_words,
     "finite-guarantees": finite_guarantees_words,
     "secrecy": secrecy_words,
     "soundness-split": soundness_split_words,
@@ -199,6 +201,13 @@ _SHOWN: Final = (
     _table("copy-cost", "What a copy costs, class by class", "sub:stressors", ("tracing",)),
     _table("steering", "Coalitions that steer a word", "sub:tracing-ext", ("steering",)),
     _table("utility", "Equivalence of the shared model", "tab:utility", ("federation",)),
+    _table(
+        "attacks-carriers",
+        "Attacks on copies, carrier by carrier",
+        "sub:attack-protocol",
+        ("attacks",),
+        by=("attacked-copies", "distillation"),
+    ),
     _table("strategies", "Coalitions by strategy", "sub:attack-protocol", ("tracing",), by=("tracing",)),
     _figure("channel-price", "Design and certification", "fig:channel-price"),
 )

@@ -6,7 +6,7 @@ from statistics import mean, pstdev
 from typing import Any, Final
 
 from zktrace.studies.attack_tables import PAPER_ATTACKS, PaperCell
-from zktrace.studies.cells import DATASETS
+from zktrace.studies.cells import DATASETS, papers
 from zktrace.studies.figures import (
     HUES,
     MARKERS,
@@ -96,7 +96,7 @@ def survival_figure(rows: Sequence[Row]) -> FigureData | None:
 
 
 def _agreement(data: str, groups: Mapping[float, list[Mapping[str, Any]]]) -> Panel:
-    told = _paper(data)
+    told = _paper(papers(data))
     curves = [
         Curve(label="own codeword, ours", points=_over_load("self_agreement", groups)[0]),
         Curve(
@@ -178,7 +178,8 @@ def _own(rows: Iterable[Row]) -> float:
 def tradeoff_figure(rows: Sequence[Row]) -> FigureData | None:
     """`fig:tradeoff`: accuracy against agreement with one's own codeword, attack by attack."""
     panels = []
-    for data, cells in PAPER_ATTACKS.items():
+    for data in DATASETS:
+        cells = PAPER_ATTACKS[papers(data)]
         ours, theirs = [], []
         for cell, (label, hue, marker) in zip(cells, _ATTACKS, strict=True):
             look: dict[str, Any] = {"hue": hue, "marker": marker, "joined": False}
@@ -188,8 +189,8 @@ def tradeoff_figure(rows: Sequence[Row]) -> FigureData | None:
             )
             if points:
                 ours.append(Curve(label=label, points=points, **look))
-            _, agrees, accuracy = cell.values
-            told = ((float(agrees), float(accuracy)),)
+            _, agrees, accuracy = cell.means
+            told = ((agrees, accuracy),)
             theirs.append(Curve(label="" if points else label, points=told, paper=True, **look))
         if ours:
             panels.append(
@@ -215,7 +216,8 @@ def tradeoff_figure(rows: Sequence[Row]) -> FigureData | None:
 def tradeoff_words(rows: Sequence[Row]) -> str:
     """Which attacks erase the mark."""
     told = []
-    for data, cells in PAPER_ATTACKS.items():
+    for data in DATASETS:
+        cells = PAPER_ATTACKS[papers(data)]
         gone = [
             f"{label}{f', {rest}' if rest else ''} ({_own(some):.2f})"
             for cell, (label, _, _) in zip(cells, _ATTACKS, strict=True)

@@ -20,11 +20,6 @@ def _p(mean: float, deviation: float | None = None) -> Printed:
     return Printed(mean, deviation)
 
 
-def papers(dataset: str) -> str:
-    """The paper's dataset that ours stands for: its GNSS data are recordings."""
-    return "cifar10" if dataset == "cifar10" else "gnss"
-
-
 ATTRIBUTION: Final = {  # tab:attribution
     "gnss": {
         "attribution": _p(98.0, 4.0),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Final
 
-from zktrace.studies.cells import DATASETS
+from zktrace.studies.cells import DATASETS, papers
 from zktrace.studies.equivalence import difference, equivalence
 from zktrace.studies.guard_tables import MARGINS
 from zktrace.studies.identity_cells import (
@@ -42,7 +42,6 @@ from zktrace.studies.identity_paper import (
     SURVIVAL,
     UTILITY,
     Printed,
-    papers,
 )
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row

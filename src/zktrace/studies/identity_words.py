@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
+from zktrace.studies.cells import papers
 from zktrace.studies.equivalence import LEVEL, difference, equivalence
 from zktrace.studies.guard_tables import MARGINS
 from zktrace.studies.identity_cells import (
@@ -28,7 +29,6 @@ from zktrace.studies.identity_paper import (
     SURVIVAL,
     UTILITY,
     Printed,
-    papers,
 )
 from zktrace.studies.identity_tables import (
     ATTRIBUTED,

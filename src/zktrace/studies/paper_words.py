@@ -1,37 +1,10 @@
-"""A sentence or two in words for tables of attacks, insiders and steered words, computed from their rows."""
+"""A sentence or two in words for tables of insiders and of steered words, computed from their rows."""
 
 from collections.abc import Sequence
-from statistics import mean
-from typing import Final
 
-from zktrace.studies.attack_tables import PAPER_ATTACKS
 from zktrace.studies.cells import DATASETS
-from zktrace.studies.identity_figures import attacked
 from zktrace.studies.insider_tables import KNOWS
 from zktrace.studies.rows import Row
-
-_NEAR: Final = 0.1  # of attribution
-
-
-def attacks_words(rows: Sequence[Row]) -> str:
-    """Attacks of the paper's table: how often attribution comes out as there."""
-    told = []
-    for data, cells in PAPER_ATTACKS.items():
-        differs, count = [], 0
-        for cell in cells:
-            for rest, some in attacked(rows, cell, data).items():
-                count += 1
-                ours = mean(row.outcome["marks"]["attribution"] for row in some)
-                if abs(ours - float(cell.values[0])) > _NEAR:
-                    given = [f"{key} {value}" for key, value in cell.parameters.items()] + [rest] * bool(rest)
-                    differs.append(f"{cell.family} {', '.join(given)}: {ours:.2f} (paper {cell.values[0]})")
-        if count:
-            apart = f"; apart: {'; '.join(differs)}" if differs else ""
-            told.append(
-                f"{DATASETS[data]}: {count - len(differs)} of {count} attacks of the paper's table leave "
-                f"attribution within {_NEAR} of the paper's{apart}."
-            )
-    return " ".join(told)
 
 
 def insiders_words(rows: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any, Final, NamedTuple
 
 from zktrace.carriers import NAMES, PROFILES
-from zktrace.studies.cells import DATASETS
+from zktrace.studies.cells import DATASETS, papers
 from zktrace.studies.rows import Row
 
 NORMAL, CANDIDATE, CERTIFIED = "normal", "candidate", "certified"
@@ -228,8 +228,3 @@ def spread(values: list[float], digits: int = 2) -> str:
 def measured(leaks: Iterable[LeakRow], name: str, digits: int = 2) -> str:
     """A number of decodes, over seeds."""
     return spread(per_seed((each.seed, each.decode.get(name)) for each in leaks), digits)
-
-
-def papers(dataset: str) -> str:
-    """The paper's own data of the same kind."""
-    return "gnss" if dataset == "recordings" else dataset
