@@ -125,8 +125,8 @@ def test_words_say_which_attacks_differ_and_why() -> None:
     said = attacks_words(rows)
     assert said.startswith(
         "GNSS, simulated: 3 of 5 attacks of the paper's table leave attribution within 0.1 of the paper's "
-        "(the paper's PGD tells no norm, so each of ours stands beside it); apart: noise on scales, sigma 2: 0.70 "
-        "(paper 0.98); PGD, norm linf, epsilon 0.1: 0.00 (paper 0.98)."
+        "(the paper's PGD tells no norm, so each of ours stands beside it); apart: noise on scales, sigma 2: "
+        "0.70 (paper 0.98); PGD, norm linf, epsilon 0.1: 0.00 (paper 0.98)."
     )
     assert "Accuracy stays higher: 50.0 % after noise on scales, sigma 2 (paper 26.7 %)." in said
     assert "the weakest bits of all stations" in said
@@ -146,8 +146,8 @@ def test_words_say_after_what_nobody_is_named() -> None:
     assert attacks_carriers_words(rows) == (
         "In our profile the owner of an attacked copy, and nobody else, is named by weight 1/3, all 1/3; "
         "not always after scales quantised, bits 2 on GNSS, simulated (0/1), feature matching, epochs 80 on "
-        "GNSS, simulated (0/1). In the paper's profile the owner of an attacked copy, and nobody else, is named by "
-        "weight 1/1, all 1/1. An innocent is named in 2 investigations. Paper, after 80 epochs of feature "
-        "matching: weight 0/10, feature 10/10."
+        "GNSS, simulated (0/1). In the paper's profile the owner of an attacked copy, and nobody else, is "
+        "named by weight 1/1, all 1/1. An innocent is named in 2 investigations. Paper, after 80 epochs of "
+        "feature matching: weight 0/10, feature 10/10."
     )
     assert attacks_carriers_words([row("identity", "none", shared(1.0, 0.97))]) == "No rows tell of this yet."

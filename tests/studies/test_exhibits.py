@@ -68,7 +68,7 @@ def test_what_has_no_rows_says_what_makes_them() -> None:
     ("name", "said"),
     [
         ("attacks", "3 of 3 attacks of the paper's table leave attribution within 0.1"),
-        ("steering", "traced in 400 of 400 (paper: every one). In 0 of 800 coalitions"),
+        ("steering", "traced in 400 of 400 (paper: every one). An innocent is named under"),
         ("steering", "3 members, law tardos, oracle at 1 of the positions, are traced in 10 of 400"),
     ],
 )

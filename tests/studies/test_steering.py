@@ -10,7 +10,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from zktrace.codes import Code, CodeKey, unpack
 from zktrace.errors import InputError
-from zktrace.studies.rows import Rows
+from zktrace.studies.paper_words import steering_words
+from zktrace.studies.rows import Row, Rows
 from zktrace.studies.runner import run_study
 from zktrace.studies.steering import SteeringTrial, batches, steered, steering_trials
 from zktrace.studies.tables import TABLES
@@ -59,7 +60,7 @@ def test_majority_lowers_flips_and_traces_and_lowering_hides(tmp_path: Path) -> 
     assert all(each["framed"] == 0 for each in made)
     assert run_study(batches(wanted), rows).there == len(wanted)
     table = TABLES["steering"](rows.read()).splitlines()
-    assert table[2].startswith("| tardos | 2 | nobody | 0 |")
+    assert table[2].startswith("| tardos | 2 | nobody | 0 | 1 |")
     (line,) = (each for each in table if each.startswith("| tardos | 2 | majority | 1 |"))
     assert "| 12/12 |" in line
 
@@ -78,3 +79,27 @@ def test_a_fair_law_has_no_oracle_and_nonsense_is_refused() -> None:
             replace(PAIR, **given)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no law 'nuida'"):
         list(steering_trials(laws=["nuida"]))
+
+
+def test_seeds_of_one_kind_are_one_line_and_laws_are_told_apart() -> None:
+    def made(seed: int, law: str, **counts: float) -> Row:
+        trial = {"study": "steering", "seed": seed, "law": law, "size": 2, "steering": "majority"}
+        facts = {"strength": 1.0, "trials": int(counts.pop("trials", 400)), "budget": "1/1000"}
+        zero = {"traced": 0, "caught": 0, "framed": 0, "leads": 0, "own_flips": 0.2, "greatest": 9.0}
+        return Row(trial=trial | facts, outcome=zero | counts, origin={})
+
+    rows = [
+        made(1, "tardos", traced=400, caught=400, greatest=8.0),
+        made(2, "tardos", traced=100, caught=100, greatest=4.0, trials=1200, leads=1),
+        made(1, "fair", traced=399, caught=800, framed=1),
+    ]
+    head, _, *lines = TABLES["steering"](rows).splitlines()
+    assert lines[0] == "| tardos | 2 | majority | 1 | 2 | 0.20 | 5.0 | 500/1600 | 0.31 | 0 | 1 |"
+    assert lines[1] == "| fair | 2 | majority | 1 | 1 | 0.20 | 9.0 | 399/400 | 2.00 | 1 | 0 |"
+    assert "| seeds |" in head
+    said = steering_words(rows)
+    assert "traced in 500 of 1600 (paper: every one)" in said
+    assert (
+        "under the law tardos in 0 of 1600 (up to 1.6 expected) and under the law fair in 1 of 400 (up to 0.4 "
+        "expected); each investigation has a budget of 1/1000" in said
+    )

@@ -117,29 +117,46 @@ def _papers(trial: dict[str, Any], copies: float) -> str:
     return _PAPER.get((trial["kind"], copies), "-") if alike else "-"
 
 
+def steered(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by law, size, way and strength, in the order of lines: seeds of one kind stand together."""
+    found = defaultdict[tuple[Any, ...], list[Row]](list)
+    for row in rows:
+        if row.trial["study"] == "steering":
+            found[_steering(row.trial)].append(row)
+    return {key: found[key] for key in sorted(found)}
+
+
+def total(rows: Iterable[Row], name: str) -> int:
+    """Coalitions of which something holds; `trials` are all of them."""
+    return sum(row.trial[name] if name == "trials" else row.outcome[name] for row in rows)
+
+
 def steering_table(rows: Iterable[Row]) -> str:
     """By law, size, way and strength: coalitions traced, innocents named, the members' scores."""
-    found = sorted((row for row in rows if row.trial["study"] == "steering"), key=_steering)
-    lines = [
-        (
-            row.trial["law"],
-            str(row.trial["size"]),
-            row.trial["steering"] if row.trial["strength"] else "nobody",
-            f"{row.trial['strength']:g}",
-            f"{row.outcome['own_flips']:.2f}",
-            f"{row.outcome['greatest']:.1f}",
-            f"{row.outcome['traced']}/{row.trial['trials']}",
-            f"{row.outcome['caught'] / row.trial['trials']:.2f}",
-            str(row.outcome["framed"]),
-            str(row.outcome["leads"]),
+    lines = []
+    for some in steered(rows).values():
+        trial, trials = some[0].trial, total(some, "trials")
+        lines.append(
+            (
+                trial["law"],
+                str(trial["size"]),
+                trial["steering"] if trial["strength"] else "nobody",
+                f"{trial['strength']:g}",
+                str(len({row.trial["seed"] for row in some})),
+                f"{_over_trials(some, 'own_flips'):.2f}",
+                f"{_over_trials(some, 'greatest'):.1f}",
+                f"{total(some, 'traced')}/{trials}",
+                f"{total(some, 'caught') / trials:.2f}",
+                str(total(some, "framed")),
+                str(total(some, "leads")),
+            )
         )
-        for row in found
-    ]
     head = (
         "law",
         "members",
         "steered by",
         "share of positions",
+        "seeds",
         "own flips",
         "greatest score, mean",
         "traced",
@@ -150,12 +167,16 @@ def steering_table(rows: Iterable[Row]) -> str:
     return f"{markdown(head, lines)}\n\nThe paper's: {_PAPER_STEERED}."
 
 
-def _steering(row: Row) -> tuple[Any, ...]:
-    trial = row.trial
+def _over_trials(rows: list[Row], name: str) -> float:
+    """A mean of rows, each with the weight of its coalitions."""
+    return float(sum(row.outcome[name] * row.trial["trials"] for row in rows) / total(rows, "trials"))
+
+
+def _steering(trial: dict[str, Any]) -> tuple[Any, ...]:
     return (
         trial["law"] != "tardos",
         trial["size"],
         trial["strength"] > 0,
-        trial["steering"],
+        trial["steering"] if trial["strength"] else "",
         trial["strength"],
     )

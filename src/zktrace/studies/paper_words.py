@@ -1,9 +1,10 @@
 """A sentence or two in words for tables of insiders and of steered words, computed from their rows."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from zktrace.studies.cells import DATASETS
-from zktrace.studies.insider_tables import KNOWS
+from zktrace.studies.insider_tables import KNOWS, steered, total
 from zktrace.studies.rows import Row
 
 
@@ -35,7 +36,7 @@ def _escape(row: Row) -> str:
 
 
 def steering_words(rows: Sequence[Row]) -> str:
-    """Pairs under the paper's steering, and what steering downwards does."""
+    """Pairs under the paper's steering, who is framed by law, and what steering downwards does."""
     found = [row for row in rows if row.trial["study"] == "steering"]
     pairs = [
         row
@@ -43,14 +44,24 @@ def steering_words(rows: Sequence[Row]) -> str:
         if (row.trial["size"], row.trial["law"], row.trial["steering"]) == (2, "tardos", "majority")
         and row.trial["strength"] > 0
     ]
-    traced, count = sum(row.outcome["traced"] for row in pairs), sum(row.trial["trials"] for row in pairs)
-    framed, every = sum(row.outcome["framed"] for row in found), sum(row.trial["trials"] for row in found)
-    lowest = min(found, key=lambda row: row.outcome["traced"] / row.trial["trials"])
+    laws = dict.fromkeys(row.trial["law"] for row in found)
+    framed = [_by_law([row for row in found if row.trial["law"] == law]) for law in laws]
+    lowest = min(steered(found).values(), key=lambda some: total(some, "traced") / total(some, "trials"))
+    trial = lowest[0].trial
+    who = f"{trial['size']} members, law {trial['law']}, {trial['steering']} at {trial['strength']:g}"
+    budget = found[0].trial.get("budget", "1/1000")
     return (
-        f"Pairs that steer to their majority, under the paper's law, are traced in {traced} of {count} "
-        f"(paper: every one). In {framed} of {every} coalitions of any kind an innocent is named (paper: 0 "
-        "of 400); each is decided with a budget of 1/1000. A coalition that knows better does better: "
-        f"{lowest.trial['size']} members, law {lowest.trial['law']}, {lowest.trial['steering']} at "
-        f"{lowest.trial['strength']:g} of the positions, are traced in {lowest.outcome['traced']} of "
-        f"{lowest.trial['trials']}, which the paper did not try."
+        "Pairs that steer to their majority, under the paper's law, are traced in "
+        f"{total(pairs, 'traced')} of {total(pairs, 'trials')} (paper: every one). An innocent is named "
+        f"{' and '.join(framed)}; each investigation has a budget of {budget} (paper: 0 of 400). "
+        f"A coalition that knows better does better: {who} of the positions, are traced in "
+        f"{total(lowest, 'traced')} of {total(lowest, 'trials')}, which the paper did not try."
     )
+
+
+def _by_law(rows: Sequence[Row]) -> str:
+    """Innocents named under one law, and how many the budget lets expect."""
+    trials = total(rows, "trials")
+    expected = float(Fraction(rows[0].trial.get("budget", "1/1000")) * trials)
+    law = f"under the law {rows[0].trial['law']} in {total(rows, 'framed')} of {trials}"
+    return f"{law} (up to {expected:.1f} expected)"
