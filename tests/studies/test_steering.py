@@ -100,6 +100,6 @@ def test_seeds_of_one_kind_are_one_line_and_laws_are_told_apart() -> None:
     said = steering_words(rows)
     assert "traced in 500 of 1600 (paper: every one)" in said
     assert (
-        "under the law tardos in 0 of 1600 (up to 1.6 expected) and under the law fair in 1 of 400 (up to 0.4 "
-        "expected); each investigation has a budget of 1/1000" in said
+        "under the law tardos in 0 of 1600 (up to 1.6 expected) and under the law fair in 1 of 400 (up to "
+        "0.4 expected); each investigation has a budget of 1/1000" in said
     )
