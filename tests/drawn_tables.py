@@ -39,13 +39,17 @@ def tables(page: Path) -> Iterator[Drawn]:
     return (Drawn(*found.groups()) for found in _DRAWN.finditer(page.read_text()))
 
 
+def _again(found: re.Match[str]) -> str:
+    """The same place of a page with the table as rows have it now."""
+    start, end = (place - found.start() for place in found.span(4))
+    return found[0][:start] + Drawn(*found.groups()).again() + found[0][end:]
+
+
 def main() -> None:
     if sys.argv[1:] != ["--write"]:
         sys.exit(__doc__)
     for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
-        text = page.read_text()
-        for each in tables(page):
-            text = text.replace(each.shown, each.again())
+        text = _DRAWN.sub(_again, page.read_text())
         if text != page.read_text():
             page.write_text(text)
             print(page.relative_to(ROOT))
