@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import drawn_tables
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -130,21 +132,15 @@ def test_the_policies_for_a_judge_are_the_default_and_one_that_asks_for_everythi
     assert all(getattr(wants, name) is name.startswith("require_") for name in switches)
 
 
-_DRAWN = re.compile(
-    r"<!-- drawn by: zktrace study table (\S+) --kind (\S+)((?: --seed \d+)*) -->\n\n(.*?)\n\n", re.DOTALL
-)
-TABLES = [(page, *found) for page in PAGES for found in _DRAWN.findall(page.read_text())]
-
-
 @pytest.mark.parametrize(
-    ("page", "rows", "kind", "seeds", "shown"), TABLES, ids=lambda value: str(value)[:40]
+    ("page", "table"),
+    [(page, each) for page in PAGES for each in drawn_tables.tables(page)],
+    ids=lambda value: str(value)[:60],
 )
-def test_tables_are_drawn_from_the_saved_rows(
-    page: Path, rows: str, kind: str, seeds: str, shown: str
-) -> None:
-    from zktrace.studies.rows import Rows
-    from zktrace.studies.tables import TABLES as KINDS
+def test_tables_are_drawn_from_the_saved_rows(page: Path, table: drawn_tables.Drawn) -> None:
+    assert table.again() == table.shown, f"{page.name}: python -m tests.drawn_tables --write"
 
-    only = {int(each) for each in seeds.split() if each.isdigit()}
-    found = [each for each in Rows(ROOT / rows).read() if not only or each.trial.get("seed") in only]
-    assert KINDS[kind](found) == shown, f"{page.name}: draw it again"
+
+def test_all_that_is_said_to_be_drawn_is() -> None:
+    said = sum(page.read_text().count("<!-- drawn by: zktrace study table results/") for page in PAGES)
+    assert said == sum(len(list(drawn_tables.tables(page))) for page in PAGES) > 20

@@ -209,6 +209,14 @@ def test_duw_decodes_a_stations_own_images_alone() -> None:
     }
 
 
+def test_duw_of_strangers_decodes_by_chance() -> None:
+    copy = copies(DUW.smallest().set_up(small.venue()), 1)[0]
+    strangers = [DUW.smallest().set_up(small.venue(seed=seed)).read(copy).scores for seed in range(2, 22)]
+    assert len(strangers) * small.STATIONS == 60
+    assert np.mean(strangers) < 0.25  # of 16 classes; all images of a model may go to one of them
+    assert np.mean([max(each) > 0.9 for each in strangers]) < 0.6  # 3 of 16, where all go to one class
+
+
 def test_duw_leaves_the_first_rounds_alone_and_needs_a_class_a_station() -> None:
     scheme = replace(DUW.smallest(), first=0.5).set_up(small.venue(rounds=4))
     shared = small.shared()
@@ -304,6 +312,19 @@ def test_deepmarks_finds_exact_coalitions_up_to_its_design_and_no_innocent() -> 
             some = [held[each] for each in members]
             suspect = some[0] if size == 1 else dict(collude(some))
             assert scheme.read(suspect).named == members
+
+
+def test_deepmarks_of_other_keys_sees_nothing_of_a_fingerprint() -> None:
+    venue = small.venue(stations=10)
+    scheme, stranger = (DeepMarks().set_up(each) for each in (venue, replace(venue, seed=2)))
+    assert isinstance(scheme, Codes)
+    assert isinstance(stranger, Codes)
+    for station in range(10):
+        copy, before = exact(scheme, small.shared(), station), stranger.values(small.shared())
+        wanted = scheme._code[station].astype(float)
+        assert np.corrcoef(scheme.values(copy), wanted)[0, 1] > 0.99
+        assert abs(np.corrcoef(stranger.values(copy) - before, wanted)[0, 1]) < 0.6  # of 31 positions
+        assert abs(np.corrcoef(scheme.values(small.shared()), wanted)[0, 1]) < 0.6
 
 
 def test_deepmarks_of_eight_colluders_misses_some() -> None:

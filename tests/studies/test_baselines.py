@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from federation import small
 from zktrace.baselines.fedipr import FedIPR
+from zktrace.baselines.listing import LISTED, Listed
 from zktrace.baselines.protocol import MarkReading
 from zktrace.baselines.table import SYSTEMS
 from zktrace.errors import InputError
@@ -183,3 +184,15 @@ def test_students_of_our_own_copies_stand_below_carrier_by_carrier() -> None:
         "| zk-trace, profile paper | feature | 80 | 16,000 | 1/2 (6.0), 0.500 (10/10) | - (10/10) |",
         "| zk-trace, profile informed | spread | 80 | 16,000 | 0/1 (6.0), 0.500 (-) | - (-) |",
     ]
+
+
+def test_a_system_that_the_paper_does_not_have_is_in_the_tables(
+    rows: tuple[Path, Rows], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = rows[1].read()
+    monkeypatch.setitem(LISTED, "one-bias", Listed(place="weight-space", names_recipients=True))
+    renamed = [replace(each, trial=dict(each.trial) | {"system": "one-bias"}) for each in found]
+    line = baselines_table(renamed).splitlines()[2]
+    assert "one-bias" in line
+    assert " (-) " in line
+    assert "one-bias" in kd_table(renamed)

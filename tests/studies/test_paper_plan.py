@@ -40,6 +40,18 @@ def test_every_study_of_an_exhibit_has_an_experiment() -> None:
     assert {study for each in EXHIBITS for study in each.studies} - {"baselines"} <= made
 
 
+def test_shifted_receivers_are_simulated_and_strategies_are_beside_the_mean() -> None:
+    whole = replace(setting(Path("nowhere"), seeds=(42,)), datasets=("gnss", "cifar10"))
+    shifted, strategies = experiments(whole, ["shifted", "strategies"])
+    rows = [each.facts for batch in shifted.batches for each in batch.trials(lambda *_: None)]
+    assert {(each["dataset"], each["variant"]) for each in rows} == {("gnss", "shift")}
+    assert {each.get("size", 0) for each in rows} == {0, 1, 2}
+    assert not experiments(replace(whole, datasets=("cifar10",)), ["shifted"])[0].batches
+    rows = [each.facts for batch in strategies.batches for each in batch.trials(lambda *_: None)]
+    assert {each["profile"] for each in rows} == {"informed"}
+    assert len({each.get("strategy") for each in rows}) == 10
+
+
 def test_batches_of_a_stage_have_names_of_their_own() -> None:
     both = replace(setting(Path("nowhere")), datasets=("gnss", "cifar10"))
     for _, batches in stages(experiments(both)):
@@ -73,8 +85,9 @@ def test_an_experiment_that_is_not_known_is_an_error(tmp_path: Path) -> None:
 
 def test_the_short_grid_is_shorter_in_everything_and_has_all_of_it() -> None:
     usual, short = GRIDS["paper"], GRIDS["short"]
-    for name in ("coalitions", "copies", "tuned", "distilled", "taught", "images", "holders", "pairs"):
+    for name in ("coalitions", "copies", "tuned", "taught", "images", "holders", "pairs"):
         assert 1 <= getattr(short, name) < getattr(usual, name)
+    assert 1 <= max(short.distilled) < min(usual.distilled)
     plan = experiments(replace(setting(Path("nowhere"), preset="smoke", seeds=(1,)), grid=short))
     assert [each.name for each in plan] == list(NAMES)
 

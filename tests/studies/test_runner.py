@@ -54,6 +54,7 @@ class Numbers:
     numbers: tuple[int, ...]
     needs: tuple[Prerequisite, ...] = ()
     study: str = "numbers"
+    patient: bool = True  # its trials can only be told when all it needs is there
     guess: ClassVar[float] = 30.0
 
     @property
@@ -61,7 +62,7 @@ class Numbers:
         return len(self.numbers)
 
     def trials(self, report: Progress) -> Iterator[Trial]:
-        if not all(each.ready() for each in self.needs):
+        if self.patient and not all(each.ready() for each in self.needs):
             raise AssertionError("asked for its trials too early")
         for number in self.numbers:
             facts = {"study": self.study, "batch": self.name, "number": number}
@@ -169,6 +170,21 @@ def test_what_batches_need_is_made_once_and_beforehand(workers: int, tmp_path: P
     assert [(each.name, each.message) for each in ran.failures] == [("broken", "cannot be made")]
     run_study(batches, rows, workers=workers)
     assert noted(tmp_path / "made.txt") == ["made"]
+
+
+def test_nothing_is_made_for_batches_whose_rows_are_there(tmp_path: Path) -> None:
+    rows, need = Rows(tmp_path / "rows.jsonl"), Made(folder=tmp_path)
+    batch = Numbers(name="a", folder=tmp_path, numbers=(1, 2), needs=(need,), patient=False)
+    for number in (1, 2):
+        rows.add({"study": "numbers", "batch": "a", "number": number}, {})
+    ran = run_study([batch], rows)
+    assert (ran.made, ran.there, ran.failures) == ([], 2, [])
+    assert (estimate([batch], rows).trials, estimate([batch], rows).seconds) == (0, 0)
+    assert not need.ready()
+    more = Numbers(name="a", folder=tmp_path, numbers=(1, 2, 3), needs=(need,), patient=False)
+    assert (estimate([more], rows).trials, estimate([more], rows).seconds) == (1, 100 + 10)
+    assert len(run_study([more], rows).made) == 1
+    assert need.ready()
 
 
 def test_a_dry_run_counts_by_rows_or_else_by_guess(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support import seeded
+from zktrace.errors import InputError
 from zktrace.learning.presets import load_preset
 from zktrace.marking.settings import CopySettings
 from zktrace.studies.carrier_tables import copy_cost_table
@@ -185,6 +186,34 @@ def test_federations_are_trained_and_their_copies_traced(short_codes: None, tmp_
     ours = by["weight", "informed", 3]["leaks"]
     assert all(each["caught"] and not each["framed"] for each in ours)
     assert all(len(table(rows.read()).splitlines()) > 2 for table in (isolation_table, copy_cost_table))
+    more = tracings(places, [("weight",)], sizes=(3,), pairs=2, strategies=("minimum", "random"))
+    again = run_study(more, rows, workers=1)  # informed copies alone, of three of the four
+    assert (again.there, len(again.made), again.failures) == (8, 2, [])
+    assert [(row.trial["strategy"], row.trial["size"]) for row in again.made] == [
+        ("minimum", 3),
+        ("random", 3),
+    ]
+    assert all(len(row.outcome["leaks"]) == 4 for row in again.made)
+    assert all(each["caught"] and not each["framed"] for row in again.made for each in row.outcome["leaks"])
+    assert {row.outcome["model"] for row in rows.read()} == {places[0].digest}
+
+
+def test_strategies_are_those_that_attackers_have() -> None:
+    from zktrace.attacks.collusion import STRATEGIES
+    from zktrace.studies.federated_tracing import OTHERS, tracings
+    from zktrace.studies.federation import FederationTrial
+    from zktrace.studies.ground import grounds
+
+    assert {"mean", *OTHERS} == set(STRATEGIES)
+    run = FederationTrial(preset=load_preset("study"), seed=5, variant="shift")
+    places = grounds([run], ["informed"], CopySettings(), work=Path("nowhere"), cifar10=None, cache=None)
+    with pytest.raises(InputError, match="no strategy 'prayer' beside the mean"):
+        tracings(places, strategies=("prayer",))
+    batch = tracings(places, [("spread",)], strategies=OTHERS)[0]
+    rows = [each.facts for each in batch.trials(lambda *_: None)]
+    assert len(rows) == batch.size == 1 + 5 + 2 * len(OTHERS)
+    assert {each["variant"] for each in rows} == {"shift"}
+    assert batch.guess > replace(batch, strategies=()).guess
 
 
 def test_the_federation_study_trains_both_and_shares_the_pretraining(tmp_path: Path) -> None:

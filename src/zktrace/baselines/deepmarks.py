@@ -46,7 +46,7 @@ class DeepMarks(System):
     names_recipients: ClassVar[bool] = True
 
     positions: int = parameter(31, "published", "of the code: as many users, made for five colluders")
-    strength: float = parameter(0.1, "published", "weight of the squared distance to the fingerprint")
+    strength: float = parameter(0.1, "reported", "weight of the squared distance to the fingerprint")
     centred: bool = parameter(
         True, "ours", "directions less their mean in each layer, as our own marks have; false: as published"
     )

@@ -39,7 +39,7 @@ class DUW(System):
     triggers: int = parameter(128, "ours", "images of a station")
     visible: int = parameter(8, "ours", "grey levels that the key moves a pixel by, up or down")
     classes: int = parameter(16, "ours", "of the decoder; at least one a station")
-    beta: float = parameter(0.1, "published", "weight of the squared distance to the shared model")
+    beta: float = parameter(0.1, "reported", "weight of the squared distance to the shared model")
     rate: float = parameter(3e-4, "ours", "of SGD")
     momentum: float = parameter(0.9, "ours", "of SGD")
     batch: int = parameter(32, "ours", "images of a step")

@@ -32,7 +32,7 @@ class FedIPR(System):
 
     bits: int = parameter(128, "ours", "of a station, for 4,800 scales; fewer for fewer scales")
     alpha: float = parameter(1.0, "ours", "weight of the sum of hinges; the code's 0.2 takes more rounds")
-    margin: float = parameter(1.0, "published", "of a hinge; the code's is 0")
+    margin: float = parameter(1.0, "ours", "of a hinge; the code's is 0, the paper's is not known to us")
     centred: bool = parameter(
         True, "ours", "directions less their mean in each layer, as our own marks have; false: as published"
     )

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Source: TypeAlias = Literal["published", "code", "ours"]
+Source: TypeAlias = Literal["published", "reported", "code", "ours"]
 SOURCES: Final[Mapping[Source, str]] = {
     "published": "in the paper, or said by its authors",
+    "reported": "told of the paper by others; not checked",
     "code": "in the code that its authors released",
     "ours": "our choice",
 }

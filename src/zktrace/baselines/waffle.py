@@ -54,7 +54,7 @@ class Waffle(System):
     batch: int = parameter(50, "code", "images of a step")
     enough: float = parameter(0.98, "code", "share of triggers that ends the training")
     shown: int = parameter(20, "ours", "samples of a class in the support set")
-    level: str = parameter(f"1/{1 << 64}", "published", "chance that guessing passes")
+    level: str = parameter(f"1/{1 << 64}", "reported", "chance that guessing passes")
 
     def set_up(self, venue: Venue) -> "TriggerSet":
         """Draw the triggers."""

@@ -55,6 +55,7 @@ class AttackTrial:
             "accuracy": after.mean,
             "accuracy_half_width": after.half_width,
             "accuracy_before": self.target.accuracy_before,
+            "model": self.target.ground.digest,
         }
         self.checkpoint.unlink(missing_ok=True)
         return found

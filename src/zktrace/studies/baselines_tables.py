@@ -50,6 +50,11 @@ DESIGNED: Final = 5  # colluders of the code that DeepMarks has here
 _Parts = dict[str, list[Row]]
 
 
+def _papers(name: str) -> PaperSystem:
+    """What the paper has of a system; of one that it has not, nothing."""
+    return PAPER.get(name, _paper("- - -", "- - -", "-"))
+
+
 def grouped(rows: Iterable[Row]) -> dict[tuple[str, str], _Parts]:
     """Rows by data and system, each by part; in the order of both tables."""
     found: dict[tuple[str, str], _Parts] = defaultdict(lambda: defaultdict(list))
@@ -92,7 +97,7 @@ def baselines_table(rows: Iterable[Row]) -> str:
 
 
 def _line(data: str, name: str, parts: _Parts) -> tuple[str, ...]:
-    some, paper = [row.outcome for row in parts["marks"]], PAPER[name]
+    some, paper = [row.outcome for row in parts["marks"]], _papers(name)
     return (
         DATASETS[data],
         name,
@@ -200,7 +205,7 @@ def kd_table(rows: Iterable[Row]) -> str:
         cells = []
         for data in KD_DATA:
             some = found.get((data, name), {}).get("distillation", [])
-            paper = PAPER[name].distilled[data]
+            paper = _papers(name).distilled.get(data, "-")
             kept = [(row.outcome, _member(row)) for row in some]
             accuracy = f", {mean(row.outcome['accuracy'] for row in some):.3f}" if some else ""
             cells.append(f"{_told(name, kept)}{accuracy} ({paper})")

@@ -1,7 +1,8 @@
 """Tracing over many federations: each is trained, its copies leaked alone, in pairs and averaged.
 
-Copies carry one carrier or several at once. A row has all coalitions of one size of one federation; what
-copies cost has a row of its own, with what is known of the shared model.
+Copies carry one carrier or several at once. A row has all coalitions of one size of one federation that put
+their copies together in one way. What copies cost has a row of its own, with what is known of the shared
+model.
 """
 
 import json
@@ -10,13 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final
 
+from zktrace.attacks.collusion import STRATEGIES
 from zktrace.carriers import carrier, needs_training
 from zktrace.errors import InputError
 from zktrace.federation.spec import preset_facts
 from zktrace.studies.ground import Ground, marking
 from zktrace.studies.runner import Progress, Trial
-from zktrace.studies.tracing import BUDGET, SIZES, TracingBench, TracingTrial, carried, coalitions
+from zktrace.studies.tracing import BUDGET, SIZES, TracingBench, TracingTrial, carried, coalitions, drawn
 
+MEAN: Final = "mean"
+OTHERS: Final = tuple(each for each in STRATEGIES if each != MEAN)
+PUT_TOGETHER: Final = (3, 8)  # sizes of the coalitions that try every strategy,
+TRIED: Final = 10  # and how many of each size do
 _READ: Final = 0.15  # seconds of an idle core at width 16: an investigation,
 _ASKED: Final = 0.8  # what a network says of its probes,
 _EMBEDDED: Final = 3.0  # the test samples,
@@ -33,6 +39,7 @@ class FederatedTracing:
     sizes: tuple[int, ...] = SIZES
     pairs: int | None = None  # so many are drawn; None: all
     copies: int | None = None  # so many stations, from the first, get a copy; None: all
+    strategies: tuple[str, ...] = ()  # that some coalitions try beside the mean
     study: ClassVar[str] = "tracing"
 
     def __post_init__(self) -> None:
@@ -40,6 +47,8 @@ class FederatedTracing:
             raise InputError("copies carry one carrier or more, each once")
         if self.copies is not None and not 1 <= self.copies <= self.stations:
             raise InputError(f"copies for {self.copies} of {self.stations} stations")
+        if unknown := [each for each in self.strategies if each not in OTHERS]:
+            raise InputError(f"no strategy {unknown[0]!r} beside the mean; known: {', '.join(OTHERS)}")
 
     @property
     def stations(self) -> int:
@@ -58,8 +67,8 @@ class FederatedTracing:
 
     @property
     def size(self) -> int:
-        """The cost, and a row for each size."""
-        return 1 + len(self._groups)
+        """The cost, and a row for each size and strategy."""
+        return 1 + len(self._groups) + len(self._tried) * len(self.strategies)
 
     @property
     def guess(self) -> float:
@@ -70,7 +79,8 @@ class FederatedTracing:
             paper = self.ground.profile == "paper"
             once = _EPISODE * self.ground.settings.episodes if paper else _PASSES
         asked = sum(bool(carrier(each).network) for each in self.carriers) * _ASKED * width
-        read = sum(map(len, self._groups.values())) * (_READ + asked)
+        tried = sum(map(len, self._tried.values())) * len(self.strategies)
+        read = (sum(map(len, self._groups.values())) + tried) * (_READ + asked)
         return copies * once * width + (copies + 1) * _EMBEDDED * width + read
 
     @cached_property
@@ -82,10 +92,17 @@ class FederatedTracing:
             found.setdefault(len(members), []).append(members)
         return found
 
+    @cached_property
+    def _tried(self) -> dict[int, list[tuple[int, ...]]]:
+        """Coalitions that try every strategy, by their size."""
+        seed, holders = self.ground.federation.seed, self.copies or self.stations
+        return {size: list(drawn(holders, size, TRIED, seed)) for size in PUT_TOGETHER if size < holders}
+
     def facts(self) -> dict[str, Any]:
         """What all rows say; nothing is trained for that."""
         federation = self.ground.federation
-        return {
+        variant = {"variant": federation.variant} if federation.variant else {}
+        return variant | {
             "study": self.study,
             "dataset": federation.preset.data.dataset,
             "seed": federation.seed,
@@ -106,6 +123,10 @@ class FederatedTracing:
         for size, groups in self._groups.items():
             told = {"part": "coalitions", "size": size, "coalitions": len(groups)}
             yield Trial(facts=facts | told, outcome=partial(bench.leaks, groups))
+        for strategy in self.strategies:
+            for size, groups in self._tried.items():
+                told = {"part": "coalitions", "size": size, "coalitions": len(groups), "strategy": strategy}
+                yield Trial(facts=facts | told, outcome=partial(bench.leaks, groups, strategy))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,15 +156,16 @@ class _FederationBench:
         found["recall"]["classes"] = [names[each] for each in found["recall"]["classes"]]
         result = json.loads((self.batch.ground.folder / "result.json").read_bytes())
         marks = result.get("marks") or {}
-        return found | {name: marks.get(name) for name in ("load", "attribution")}
+        known = {name: marks.get(name) for name in ("load", "attribution")}
+        return found | known | {"model": self.batch.ground.digest}
 
-    def leaks(self, groups: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+    def leaks(self, groups: Sequence[tuple[int, ...]], strategy: str = MEAN) -> dict[str, Any]:
         """One after the other."""
         found = []
         for done, members in enumerate(groups, start=1):
-            found.append({"members": list(members)} | self._bench.leak(members))
+            found.append({"members": list(members)} | self._bench.leak(members, strategy))
             self.report(f"coalitions of {len(members)}", done, len(groups))
-        return {"leaks": found}
+        return {"leaks": found, "model": self.batch.ground.digest}
 
 
 def tracings(
@@ -153,13 +175,22 @@ def tracings(
     sizes: Sequence[int] = SIZES,
     pairs: int | None = None,
     copies: int | None = None,
+    strategies: Sequence[str] = (),
 ) -> list[FederatedTracing]:
     """Every federation in its profile, with copies that carry each of these; none: each by itself.
 
-    What a profile does not have is left out. Those of one federation stand together.
+    What a profile does not have is left out. Those of one federation stand together. Strategies beside the
+    mean are tried on informed copies.
     """
     found = [
-        FederatedTracing(ground=place, carriers=some, sizes=tuple(sizes), pairs=pairs, copies=copies)
+        FederatedTracing(
+            ground=place,
+            carriers=some,
+            sizes=tuple(sizes),
+            pairs=pairs,
+            copies=copies,
+            strategies=tuple(strategies) if place.profile == "informed" else (),
+        )
         for place in places
         for some in carried(place.profile, carriers)
     ]

@@ -54,6 +54,11 @@ class Ground:
         """The shared model."""
         return self.folder / "model.safetensors"
 
+    @cached_property
+    def digest(self) -> str:
+        """Of the shared model: trained again on another machine, it need not be the same to the bit."""
+        return model_digest(open_model(self.model)).hex()
+
     @property
     def members(self) -> tuple[int, int]:
         """The rows of the owner and of the other colluder: others in every federation."""
@@ -99,7 +104,7 @@ class Ground:
             "seed": self.federation.seed,
             "width": preset.model.width,
             "stations": preset.federation.clients,
-            "model": model_digest(open_model(self.model)).hex(),
+            "model": self.digest,
             "profile": self.profile,
             "settings": self.marking(),
             "budget": str(BUDGET),

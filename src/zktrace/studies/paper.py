@@ -13,13 +13,14 @@ from typing import Final
 
 from zktrace.attacks.grid import FAMILIES, Attack, grid
 from zktrace.attacks.insider import ADAPTIVE
+from zktrace.carriers import NAMES as CARRIERS
 from zktrace.errors import InputError
 from zktrace.learning.presets import Preset
 from zktrace.marking.settings import CopySettings
 from zktrace.studies import disguise, federation, insiders, steering, variants
 from zktrace.studies.attack_targets import IDENTITY, targets
 from zktrace.studies.attacks import SAMPLES, AttackBatch
-from zktrace.studies.federated_tracing import tracings
+from zktrace.studies.federated_tracing import OTHERS, tracings
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import Ground, grounds
 from zktrace.studies.rows import Rows
@@ -34,6 +35,8 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
     "attacked-models": 10,
     "attacks": 2,
     "tracing": 3,
+    "shifted": 1,
+    "strategies": 1,
     "crowd": 1,
     "stressors": 1,
     "attacked-copies": 3,
@@ -44,6 +47,7 @@ SEEDS_OF: Final[Mapping[str, int]] = {  # the first so many; the paper has ten o
 DISTILLERS: Final = ("none", "features", "deeper", "logits", "isometry")
 ERASERS: Final = ("negation", "fresh", "hybrid")
 CROWD: Final = (("weight",), ("spread",))  # what copies of a crowd's model carry
+EACH: Final = tuple((name,) for name in CARRIERS)  # copies with one carrier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +58,14 @@ class PaperGrid:
     coalitions: int = steering.TRIALS
     copies: int = 300  # episodes of a copy in the profile paper, and of an insider: the paper's
     tuned: int = 100  # episodes of who trains on
-    distilled: int = 80  # epochs of a student in `tab:attacks`
+    distilled: tuple[int, ...] = (5, 20, 80)  # epochs of students; the last as in `tab:attacks`
     taught: int = 8  # epochs of the students of `tab:kdclass`
     images: int = SAMPLES  # of an attacker who trains
     variants: tuple[str, ...] = ()  # of federations under stress; none: all
     crowd: str = "stations-40"  # the federation in which more stations are told apart than hold copies
     holders: int = 10  # of its stations
     pairs: int = 20  # of them that are drawn
+    shifted: str = "shift"  # the federation of receivers that are not alike
     least: int = 0  # samples that simulated data have, whatever the preset says
 
     def preset(self, given: Preset) -> Preset:
@@ -82,7 +87,7 @@ GRIDS: Final = {
         coalitions=5,
         copies=3,
         tuned=2,
-        distilled=1,
+        distilled=(1,),
         taught=1,
         images=400,
         variants=("median", "stations-5"),
@@ -222,12 +227,13 @@ def _attacked_copies(setting: PaperSetting, seed: int) -> Sequence[Batch]:
 def _quick(setting: PaperSetting, points: str) -> list[Attack]:
     """Of a grid whatever teaches no student."""
     families = [each for each in FAMILIES if each != "distill"]
-    return grid(points, families, lengths={"finetune": [setting.grid.tuned]})
+    whole = points == "paper"  # it has all lengths of training on
+    return grid(points, families, lengths={} if whole else {"finetune": [setting.grid.tuned]})
 
 
 def _distillation(setting: PaperSetting, seed: int) -> Sequence[Batch]:
     """Students of features, on shared models and copies."""
-    points = grid("paper", ["distill"], lengths={"distill": [setting.grid.distilled]})
+    points = grid("paper", ["distill"], lengths={"distill": setting.grid.distilled})
     return _attacked(setting, seed, (IDENTITY, "paper", "informed"), points)
 
 
@@ -263,8 +269,23 @@ def _disguise(setting: PaperSetting, seed: int) -> Sequence[Batch]:
 
 
 def _tracing(setting: PaperSetting, seed: int) -> Sequence[Batch]:
-    """Each carrier of a profile by itself."""
-    return tracings(setting.grounds(setting.federations(seed)))
+    """Each carrier of a profile by itself, and copies with all there are."""
+    return tracings(setting.grounds(setting.federations(seed)), [*EACH, tuple(CARRIERS)])
+
+
+def _strategies(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """The same copies, put together in every way that colluders know."""
+    return tracings(setting.grounds(setting.federations(seed), ["informed"]), EACH, strategies=OTHERS)
+
+
+def _shifted(setting: PaperSetting, seed: int) -> Sequence[Batch]:
+    """Copies of a federation whose receivers are not alike, leaked alone and in pairs; of simulated GNSS."""
+    runs = [
+        run
+        for data in setting.datasets
+        for run in stressed(setting.trained, [setting.grid.shifted], data, seed)
+    ]
+    return tracings(setting.grounds(runs), EACH, sizes=(), pairs=setting.grid.pairs) if runs else []
 
 
 def _crowd(setting: PaperSetting, seed: int) -> Sequence[Batch]:
@@ -291,6 +312,8 @@ _MADE: Final[Mapping[str, Callable[[PaperSetting, int], Sequence[Batch]]]] = {
     "attacked-models": _attacked_models,
     "attacks": _attacks,
     "tracing": _tracing,
+    "shifted": _shifted,
+    "strategies": _strategies,
     "crowd": _crowd,
     "stressors": _stressors,
     "attacked-copies": _attacked_copies,

@@ -12,7 +12,7 @@ fails is told at the end and keeps no other from being done.
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -133,7 +133,8 @@ def run_study(
     batches: Sequence[Batch], rows: Rows, *, workers: int = WORKERS, progress: Progress | None = None
 ) -> Ran:
     """Do the trials that have no row. With one batch, or one worker, everything happens in this process."""
-    report, ran, batches = progress or quietly, Ran(), _different(batches)
+    report, ran, done = progress or quietly, Ran(), rows.done()
+    batches = [each for each in _different(batches) if not _finished(each, done, ran)]
     with _crew(min(workers, len(batches)), report) as crew:
         _prepare(batches, crew, ran, report)
         left = _left([each for each in batches if _able(each)], rows, ran)
@@ -151,16 +152,17 @@ def run_study(
 
 def estimate(batches: Sequence[Batch], rows: Rows) -> Estimate:
     """How many trials are left and how long they take, by rows of the same study, or else by guess."""
-    batches, typical, trials = _different(batches), _typical(rows), 0
-    missing = {need.key: need.guess for batch in batches for need in batch.needs if not need.ready()}
-    seconds = sum(missing.values())
-    able = [each for each in batches if _able(each)]
-    counts = {batch.name: len(facts) for batch, facts in _left(able, rows, Ran())}
-    for batch in batches:
-        count = counts.get(batch.name, 0) if batch in able else batch.size
-        trials += count
-        seconds += count * typical.get(batch.study, batch.guess / max(batch.size, 1))
-    return Estimate(trials=trials, seconds=seconds)
+    typical, done, trials, seconds, missing = _typical(rows), rows.done(), 0, 0.0, dict[str, float]()
+    for batch in _different(batches):
+        keys = _keys(batch)
+        left = batch.size if keys is None else len(keys - done)
+        done |= keys or set()
+        if not left:
+            continue
+        missing |= {need.key: need.guess for need in batch.needs if not need.ready()}
+        trials += left
+        seconds += left * typical.get(batch.study, batch.guess / max(batch.size, 1))
+    return Estimate(trials=trials, seconds=seconds + sum(missing.values()))
 
 
 def _different(batches: Sequence[Batch]) -> list[Batch]:
@@ -170,6 +172,23 @@ def _different(batches: Sequence[Batch]) -> list[Batch]:
 
 def _able(batch: Batch) -> bool:
     return all(need.ready() for need in batch.needs)
+
+
+def _keys(batch: Batch) -> set[str] | None:
+    """What tells its trials from others; None where they cannot be told before what it needs is there."""
+    try:
+        return {each.key for each in batch.trials(quietly)}
+    except Exception:
+        return None
+
+
+def _finished(batch: Batch, done: Container[str], ran: Ran) -> bool:
+    """Whether all of its trials have a row: then nothing has to be made for it."""
+    keys = _keys(batch)
+    if keys is None or not all(each in done for each in keys):
+        return False
+    ran.there += len(keys)
+    return True
 
 
 def _prepare(batches: Sequence[Batch], crew: _Crew, ran: Ran, report: Progress) -> None:

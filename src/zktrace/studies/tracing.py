@@ -41,6 +41,7 @@ RELEASE: Final = "r1"
 BUDGET: Final = Fraction(1, 1000)
 SIZES: Final = (3, 5, 8)
 SAMPLED: Final = 20  # coalitions of each of these sizes
+_STRATEGY: Final = 94  # purpose of randomness
 _FEW: Final = 1 << 14  # coalitions of a size that are listed before some are drawn; of more, none is listed
 
 
@@ -225,10 +226,10 @@ class TracingBench:
         shape = spec.preset.evaluation.shape
         return copy_costs(self.release.shared, named, images, labels, shape=shape, seed=spec.seed)
 
-    def leak(self, members: tuple[int, ...]) -> dict[str, Any]:
+    def leak(self, members: tuple[int, ...], strategy: str = "mean") -> dict[str, Any]:
         """Whom the profile's rule names, whom thresholds alone would, and what the decode is like."""
-        held = [self.copies[row] for row in members]
-        suspect: Arrays = held[0] if len(held) == 1 else dict(collude(held))
+        held, rng = [self.copies[row] for row in members], self.trial.spec.rng(_STRATEGY, *members)
+        suspect: Arrays = held[0] if len(held) == 1 else dict(collude(held, strategy, rng=rng))
         with single_threaded():
             reading = self.release.read(suspect, align=False, strict=True)
         rule, stations = self.release.rule, self.stations
