@@ -108,6 +108,9 @@ def test_framing_counts_averages_and_those_within_the_design() -> None:
     assert framing([]) is None
     assert "4 of 8 averaged coalitions of all sizes (paper: 50 %)" in baselines_words(some)
     assert "1 of 4 averaged coalitions of at most 5 members (paper: 58 %)" in baselines_words(some)
+    assert "the noise of averaging" not in baselines_words(some)
+    few = [row("coalitions", {"alike": False, "coalitions": [coalition(2, "mean", 0)]})]
+    assert "Words are read exactly here, along centred directions" in baselines_words(few)
     assert [each.value for each in _band(some)] == [0.5, 0.5, 0.58]
     assert _band([]) == ()
     assert "| 1, 1, 4 | 1, 3, 4 |" in baselines_coalitions_table(some)

@@ -26,6 +26,7 @@ from zktrace.studies.insiders import (
     batches,
     trials,
 )
+from zktrace.studies.paper_words import insiders_words
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.runner import run_study
 from zktrace.studies.tables import TABLES
@@ -206,3 +207,26 @@ def test_the_table_puts_escapes_beside_the_papers() -> None:
     assert shown["hybrid", "row, directions", "1200 episodes"][-1] == "0/20"
     assert shown["hybrid", "row", "300 episodes"][-1] == "-"
     assert shown["noise on every matrix", "copy", "-"][0] == "0/1"
+
+
+def test_words_hold_hybrids_against_the_papers_and_say_who_escaped() -> None:
+    rows = [
+        saved("hybrid", 300, escaped=False, own=6.0, seed=42),
+        saved("hybrid", 600, escaped=False, own=6.0, seed=42),
+        saved("hybrid", 1200, escaped=True, own=1.0, seed=42),
+        saved("hybrid", 1200, escaped=True, own=1.0, seed=137),
+        saved("hybrid", 300, escaped=True, own=1.0, seed=42, knows="row"),
+        saved("adaptive", 300, escaped=False, own=7.0, seed=42),
+    ]
+    said = insiders_words(rows)
+    assert "Profile paper: 3 of 6 insiders escaped; 0 framed somebody." in said
+    assert (
+        "Its hybrids escape in 0 of 1 at 1 times, 0 of 1 at 2 times, 2 of 2 at 4 times a copy's "
+        "effort (paper: "
+        "5 of 20, 20 of 20, 0 of 20)." in said
+    )
+    assert "1200 episodes, GNSS, simulated, seeds 42, 137: 75.0 % (its copy 78.0 %)" in said
+    assert "copies here move less" in said
+    assert "informed" not in said
+    ours = insiders_words([saved("noise", 0, escaped=False, own=9.0, profile="informed", knows="copy")])
+    assert ours == "Profile informed: 0 of 1 insiders escaped; 0 framed somebody."

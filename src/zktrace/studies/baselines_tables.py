@@ -319,6 +319,12 @@ def baselines_words(rows: Sequence[Row]) -> str:
                 f"DeepMarks frames somebody in {counts[0]} of {counts[1]} averaged coalitions {words} "
                 f"(paper: {100 * paper:.0f} %)."
             )
+    counts = framing(rows)
+    if counts is not None and counts[0] / counts[1] < min(PAPER_FRAMING.values()) / 2:
+        told.append(
+            "Words are read exactly here, along centred directions; the paper's wrong names come from words "
+            "that are read through the noise of averaging, which its code does not withstand."
+        )
     return " ".join(told)
 
 

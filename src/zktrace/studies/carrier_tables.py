@@ -73,7 +73,7 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
     rows = list(rows)
     paid, lines = costs(rows), []
     for setting, leaks in averages(by_setting(rows)).items():
-        if "+" in setting.carriers:
+        if "+" in setting.carriers or not setting.plain:
             continue
         paper = PAPER_TWO.get(setting.papers) if setting.usual and not setting.ours else None
         lengths = sorted({each.decode["length"] for each in leaks if "length" in each.decode})

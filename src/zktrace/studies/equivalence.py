@@ -18,7 +18,7 @@ class Equivalence:
     """Two one-sided t tests of paired differences: is their mean within the margin of 0?"""
 
     mean: float
-    low: float  # of the interval that covers the mean difference in 95 of 100 cases,
+    low: float  # of the interval around the mean difference
     high: float
     margin: float
     chance: float  # of differences as small as these, were the true mean at the margin or beyond
@@ -29,13 +29,16 @@ class Equivalence:
         return self.chance <= LEVEL
 
 
-def equivalence(differences: Sequence[float], margin: float) -> Equivalence:
-    """Of two differences or more, or InputError."""
+def equivalence(differences: Sequence[float], margin: float, *, cover: float = 0.95) -> Equivalence:
+    """Of two differences or more, or InputError. The interval covers the true mean in such a part of cases.
+
+    With 0.9 it lies within the margin exactly where the two are shown to be as good as each other.
+    """
     count = len(differences)
     if count < 2 or margin <= 0:
         raise InputError("equivalence is tested on two differences or more, with a positive margin")
     centre, error = mean(differences), stdev(differences) / sqrt(count)
-    reach = _quantile(LEVEL / 2, count - 1) * error
+    reach = _quantile((1 - cover) / 2, count - 1) * error
     chance = max(_beyond(margin - centre, error, count), _beyond(margin + centre, error, count))
     return Equivalence(mean=centre, low=centre - reach, high=centre + reach, margin=margin, chance=chance)
 

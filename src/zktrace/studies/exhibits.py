@@ -162,7 +162,7 @@ def _alone(name: str, title: str, label: str, *further: str) -> Exhibit:
 _TRAINED: Final = ("federation", "stressors")
 _COPIES: Final = ("attacks", "disguise", "tracing")
 _MODELS: Final = ("attacked-models", "attacks", "distillation")
-_LEAKED: Final = ("tracing", "crowd")
+_LEAKED: Final = ("tracing", "crowd", "shifted")
 _SHOWN: Final = (
     _table("attribution", "Attribution on the shared model", "tab:attribution", ("federation",)),
     _table("survival", "Survival of codewords by load", "tab:survival", _TRAINED),
@@ -176,7 +176,7 @@ _SHOWN: Final = (
         ("tracing", "baselines"),
         by=("tracing",),
     ),
-    _table("certified-audit", "Coalitions, by certificates", "tab:certified-audit", ("tracing",)),
+    _table("certified-audit", "Coalitions, by certificates", "tab:certified-audit", ("tracing",), by=_LEAKED),
     _table(
         "twocarrier",
         "Two carriers side by side",
@@ -208,7 +208,7 @@ _SHOWN: Final = (
         ("attacks",),
         by=("attacked-copies", "distillation"),
     ),
-    _table("strategies", "Coalitions by strategy", "sub:attack-protocol", ("tracing",), by=("tracing",)),
+    _table("strategies", "Coalitions by strategy", "sub:attack-protocol", ("tracing",), by=("strategies",)),
     _figure("channel-price", "Design and certification", "fig:channel-price"),
 )
 EXHIBITS: Final = tuple(each for each in _SHOWN if each.kind == "figure" or each.name in TABLES)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+ROUNDS: Final = 100
 SEEDS: Final = 10  # behind every value of the paper
 BITS: Final = 128  # of a codeword
 SCALES: Final = 4800  # that codewords are written into
@@ -93,6 +94,7 @@ FEATURES: Final = {  # tab:featurespace: without marks and with them
 }
 BROADENED: Final = (6.7, 7.1)  # the deviation of the scales, times that of before (sub:stressors)
 
+COVER: Final = 0.9  # of the interval in tab:utility
 UTILITY: Final = {  # tab:utility: difference in points, its 90 % interval, p of the test
     "gnss": (-0.04, -0.585, 0.505, 0.0052),
     "cifar10": (0.24, -0.018, 0.498, 0.0489),

@@ -35,6 +35,7 @@ from zktrace.studies.identity_paper import (
     ATTRIBUTION,
     BASELINE,
     BROADENED,
+    COVER,
     FEATURES,
     NONIID,
     NONIID_TRAINED,
@@ -260,7 +261,7 @@ def utility_table(rows: Iterable[Row]) -> str:
         if len(differences) < 2:
             shown, good = f"{differences[0]:+.2f}", "one pair: no test"
         else:
-            test = equivalence(differences, MARGINS[dataset])
+            test = equivalence(differences, MARGINS[dataset], cover=COVER)
             shown = f"{test.mean:+.2f} ({test.low:+.2f} to {test.high:+.2f})"
             good = f"{'yes' if test.shown else 'not shown'} (p = {test.chance:.2g})"
         lines.append(
@@ -280,7 +281,7 @@ def utility_table(rows: Iterable[Row]) -> str:
         "pairs",
         "no marks, %",
         "marks, %",
-        "difference in points (95 % interval)",
+        "difference in points (90 % interval)",
         "margin",
         "as good",
         "the paper's",

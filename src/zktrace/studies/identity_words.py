@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Final
 
 from zktrace.studies.cells import papers
 from zktrace.studies.equivalence import LEVEL, difference, equivalence
 from zktrace.studies.guard_tables import MARGINS
 from zktrace.studies.identity_cells import (
     WITHOUT,
-    Value,
     able,
     accuracy,
     mark,
@@ -22,13 +20,28 @@ from zktrace.studies.identity_paper import (
     ATTRIBUTION,
     BITS,
     BROADENED,
+    COVER,
     FEATURES,
     NONIID,
-    SEEDS,
+    ROUNDS,
     STRESSORS,
     SURVIVAL,
     UTILITY,
-    Printed,
+)
+from zktrace.studies.identity_phrases import (
+    NOTHING,
+    SPOKEN,
+    as_they_are,
+    each_of,
+    falls_short,
+    far_above,
+    in_paper,
+    listed,
+    mean_of,
+    means,
+    of_paper,
+    reasons,
+    seeds_of,
 )
 from zktrace.studies.identity_tables import (
     ATTRIBUTED,
@@ -41,37 +54,30 @@ from zktrace.studies.identity_tables import (
 )
 from zktrace.studies.rows import Row
 
-NOTHING: Final = "There are no rows for this table yet."
-SPOKEN: Final = {"gnss": "simulated GNSS", "cifar10": "CIFAR-10", "recordings": "recorded GNSS"}
-_SMALLER: Final = (  # where presets differ from the paper
-    ("model", "width", "networks have width", 64),
-    ("federation", "rounds", "rounds are", 100),
-)
-_CLOSE: Final = 1.0  # points that count as the same, where the paper gives no deviation
-
-_Groups = Mapping[str, Sequence[Row]]  # by dataset
-
 
 def attribution_words(rows: Iterable[Row]) -> str:
     """Of `attribution_table`."""
-    found = _as_they_are(rows)
+    found = as_they_are(rows)
     if not found:
         return NOTHING
     paper = {dataset: ATTRIBUTION[papers(dataset)] for dataset in found}
     below = [
-        dataset for dataset, some in found.items() if _below(some, ATTRIBUTED, paper[dataset]["attribution"])
+        dataset
+        for dataset, some in found.items()
+        if falls_short(some, ATTRIBUTED, paper[dataset]["attribution"])
     ]
     verdict = "; as in the paper"
     if below:
-        verdict = f"; less than in the paper on {_list([SPOKEN[each] for each in below])}"
-        verdict += f", where {_means({each: found[each] for each in below}, able, 1)} stations ever trained"
+        verdict = f"; less than in the paper on {listed([SPOKEN[each] for each in below])}"
+        verdict += f", where {means({each: found[each] for each in below}, able, 1)} stations ever trained"
     return " ".join(
         (
-            f"Attribution is {_each(found, ATTRIBUTED, _of(paper, 'attribution'), 1, ' %')}{verdict}.",
-            f"Stations' bits agree with their own codeword in {_each(found, OWN, _of(paper, 'own'), 2)}, "
-            f"with others' in {_means(found, OTHERS, 2)} (paper 0.50).",
-            f"Accuracy is {_each(found, accuracy, _of(paper, 'accuracy'), 1, ' %')}{_why(found)}; "
-            f"{_seeds(found.values())}.",
+            f"Attribution is {each_of(found, ATTRIBUTED, of_paper(paper, 'attribution'), 1, ' %')}{verdict}.",
+            "Stations' bits agree with their own codeword in "
+            f"{each_of(found, OWN, of_paper(paper, 'own'), 2)}, "
+            f"with others' in {means(found, OTHERS, 2)} (paper 0.50).",
+            f"Accuracy is {each_of(found, accuracy, of_paper(paper, 'accuracy'), 1, ' %')}{reasons(found)}; "
+            f"{seeds_of(found.values())}.",
         )
     )
 
@@ -86,23 +92,35 @@ def survival_words(rows: Iterable[Row]) -> str:
         counts = [count for data, count in found if data == dataset]
         few, many = counts[0], counts[-1]
         last, printed = found[dataset, many], SURVIVAL.get((papers(dataset), many), {})
-        first = f"{_mean(found[dataset, few], OWN, 2)} at {few} stations and " if few < many else ""
+        first = f"{mean_of(found[dataset, few], OWN, 2)} at {few} stations and " if few < many else ""
         falls.append(
-            f"on {SPOKEN[dataset]} {first}{_mean(last, OWN, 2)} at {many} stations"
-            f"{_paper(printed.get('own'), 2)}"
+            f"on {SPOKEN[dataset]} {first}{mean_of(last, OWN, 2)} at {many} stations"
+            f"{in_paper(printed.get('own'), 2)}"
         )
         ends.append(
-            f"{_mean(last, ATTRIBUTED, 1, ' %')} on {SPOKEN[dataset]} with {many} stations"
-            f"{_paper(printed.get('attribution'), 1, ' %')}, of whom {_mean(last, able, 1)} trained; "
-            f"of these {_mean(last, of_trained, 1, ' %')}"
+            f"{mean_of(last, ATTRIBUTED, 1, ' %')} on {SPOKEN[dataset]} with {many} stations"
+            f"{in_paper(printed.get('attribution'), 1, ' %')}, of whom {mean_of(last, able, 1)} trained; "
+            f"of these {mean_of(last, of_trained, 1, ' %')}"
         )
     predicted, above = mark("predicted"), 0
     for some in found.values():
         above += fmean(values(some, OWN)) > fmean(values(some, predicted))
     return (
         f"The share of own bits is {'; '.join(falls)}. It lies above the diagnostic p-hat in {above} of "
-        f"{len(found)} cells (paper: in all). Attribution is {', and '.join(ends)}; {_seeds(found.values())}."
-        f"{_shorter(found.values())}"
+        f"{len(found)} cells (paper: in all). Attribution is {', and '.join(ends)}; "
+        f"{seeds_of(found.values())}."
+        f"{_shorter(found.values())}{_read_as(found.values())}"
+    )
+
+
+def _read_as(groups: Iterable[Sequence[Row]]) -> str:
+    """What G is, of words that are read around the mean of each layer."""
+    if any(row.trial["preset"]["marks"].get("raw") for some in groups for row in some):
+        return ""
+    return (
+        " G as read is the length of the scales before any mark, each layer around its own mean, as "
+        "our words "
+        "are read; the paper's G is that of the scales as they are."
     )
 
 
@@ -112,7 +130,7 @@ def _shorter(groups: Iterable[Sequence[Row]]) -> str:
     if min(bits) >= BITS:
         return ""
     return (
-        f" Codewords have {_list([str(each) for each in sorted(bits)])} bits here and {BITS} in the paper: "
+        f" Codewords have {listed([str(each) for each in sorted(bits)])} bits here and {BITS} in the paper: "
         "with the same load, fewer bits tell stations apart, so many of them are mixed up sooner."
     )
 
@@ -130,15 +148,15 @@ def noniid_words(rows: Iterable[Row]) -> str:
             alpha = min(present)
             some, printed = own[alpha, 1.0], NONIID.get((papers(dataset), alpha, 1.0), (None, None))[0]
             skewed.append(
-                f"with alpha = {alpha:g} on {SPOKEN[dataset]} {_mean(some, ATTRIBUTED, 1, ' %')}"
-                f"{_paper(printed, 1, ' %')}, where {_mean(some, able, 1)} stations trained"
+                f"with alpha = {alpha:g} on {SPOKEN[dataset]} {mean_of(some, ATTRIBUTED, 1, ' %')}"
+                f"{in_paper(printed, 1, ' %')}, where {mean_of(some, able, 1)} stations trained"
             )
         alpha, share = min(own, key=lambda key: key[1])
         if share < 1:
             printed = NONIID.get((papers(dataset), alpha, share), (None, None))[0]
             absent.append(
-                f"{_mean(own[alpha, share], ATTRIBUTED, 1, ' %')} on {SPOKEN[dataset]}"
-                f"{_paper(printed, 1, ' %')} with q = {share:g}"
+                f"{mean_of(own[alpha, share], ATTRIBUTED, 1, ' %')} on {SPOKEN[dataset]}"
+                f"{in_paper(printed, 1, ' %')} with q = {share:g}"
             )
         trained += [fmean(each) for each in (values(some, of_trained) for some in own.values()) if each]
     least = "not measured"
@@ -146,9 +164,32 @@ def noniid_words(rows: Iterable[Row]) -> str:
         least = "100 %" if min(trained) == 100 else f"at least {min(trained):.1f} %"
     parts = [f"Attribution over the whole roster is {'; '.join(skewed)}."] if skewed else []
     parts.append(f"Of the stations that trained at all it is {least} in every setting (paper 100 %).")
-    parts += [f"With stations absent it is {_list(absent)}."] if absent else []
-    parts[-1] = f"{parts[-1][:-1]}; {_seeds(found.values())}."
-    return " ".join(parts)
+    parts += [f"With stations absent it is {listed(absent)}."] if absent else []
+    parts[-1] = f"{parts[-1][:-1]}; {seeds_of(found.values())}."
+    return " ".join([*parts, *_turns(found), *_untrained(found.values())])
+
+
+def _turns(found: Mapping[tuple[str, float, float], Sequence[Row]]) -> list[str]:
+    """Why attribution is less than the paper's where stations are absent."""
+    told = []
+    for (dataset, alpha, share), some in found.items():
+        printed = NONIID.get((papers(dataset), alpha, share), (None, None))[0]
+        if share < 1 and printed and falls_short(some, ATTRIBUTED, printed):
+            rounds = fmean(row.trial["preset"]["federation"]["rounds"] for row in some)
+            turns = f"about {share * rounds:.0f} turns in {rounds:.0f} rounds"
+            told.append(f"on {SPOKEN[dataset]} with q = {share:g} a station has {turns}")
+    return (
+        [f"Turns are few (the paper has {ROUNDS} rounds): {listed(told)}, too few for whole words."]
+        if told
+        else []
+    )
+
+
+def _untrained(groups: Iterable[Sequence[Row]]) -> list[str]:
+    """What accuracy is where no station trained."""
+    if all(any(able(row) for row in some) for some in groups):
+        return []
+    return ["Where no station trained, accuracy is that of the pre-trained model, and attribution is chance."]
 
 
 def featurespace_words(rows: Iterable[Row]) -> str:
@@ -166,7 +207,7 @@ def featurespace_words(rows: Iterable[Row]) -> str:
         without, with_marks = (fmean(each[side] for each in changes["gamma"]) for side in (0, 1))
         smaller.append(with_marks < BROADENED[0])
         sentences.append(
-            f"On {SPOKEN[dataset]} marks change {_list(told)}; scales spread {with_marks:.1f} times as wide "
+            f"On {SPOKEN[dataset]} marks change {listed(told)}; scales spread {with_marks:.1f} times as wide "
             f"as before (paper {BROADENED[0]} to {BROADENED[1]}), {without:.1f} times without marks."
         )
     if not sentences:
@@ -174,7 +215,7 @@ def featurespace_words(rows: Iterable[Row]) -> str:
     if all(smaller):
         sentences.append("Marks move the scales less than in the paper, and can move features less.")
     sides = [[with_marks for _, with_marks in both] for both in found.values()]
-    return " ".join(sentences)[:-1] + f"; {_seeds(sides)}."
+    return " ".join(sentences)[:-1] + f"; {seeds_of(sides)}."
 
 
 def _change(both: Sequence[tuple[float, float]], dataset: str, name: str) -> str:
@@ -202,14 +243,26 @@ def utility_words(rows: Iterable[Row]) -> str:
                 f"On {SPOKEN[dataset]} one pair differs by {differences[0]:+.2f} points ({theirs}): no test."
             )
             continue
-        test = equivalence(differences, MARGINS[dataset])
+        test = equivalence(differences, MARGINS[dataset], cover=COVER)
         shown = "are as good as" if test.shown else "are not shown to be as good as"
-        width = "" if test.shown else f", for the interval reaches from {test.low:+.2f} to {test.high:+.2f}"
+        reach = f"90 % interval {test.low:+.2f} to {test.high:+.2f}"
+        small = reasons({dataset: marks_of(both)}, "; training is short and networks are small: ")
+        beyond = "" if test.shown else f"; the interval reaches beyond the margin{small}"
         sentences.append(
-            f"On {SPOKEN[dataset]} federations with marks {shown} those without, within {test.margin:g} "
-            f"points: {test.mean:+.2f} over {len(both)} pairs, p = {test.chance:.2g} ({theirs}){width}."
+            f"On {SPOKEN[dataset]} federations with marks {shown} those without, within "
+            f"{test.margin:g} points: "
+            f"{test.mean:+.2f} over {len(both)} pairs, {reach}, p = {test.chance:.2g} ({theirs}){beyond}."
         )
+        chance = difference(differences)
+        if chance <= LEVEL:
+            kind = f"The {'loss' if test.mean < 0 else 'gain'} is {'nevertheless ' if test.shown else ''}"
+            sentences.append(f"{kind}significant (paired t test, p = {chance:.2g}).")
     return " ".join(sentences) or NOTHING
+
+
+def marks_of(both: Iterable[tuple[Row, Row]]) -> list[Row]:
+    """The sides of pairs that have marks."""
+    return [with_marks for _, with_marks in both]
 
 
 def stressors_words(rows: Iterable[Row]) -> str:
@@ -221,80 +274,17 @@ def stressors_words(rows: Iterable[Row]) -> str:
             continue
         paper = {dataset: STRESSORS.get((papers(dataset), variant), {}) for dataset in some}
         plain = {dataset: found[dataset, WITHOUT] for dataset in some if (dataset, WITHOUT) in found}
-        calm = f", without stress {_means(plain, accuracy, 1, ' %')}" if plain else ""
+        calm = f", without stress {means(plain, accuracy, 1, ' %')}" if plain else ""
+        why = ""
+        if any(far_above(each, accuracy, paper[data].get("accuracy")) for data, each in some.items()):
+            why = (
+                " Stations change the pre-trained model little in so few rounds, so the median costs little."
+            )
+        known = f"{each_of(some, accuracy, of_paper(paper, 'accuracy'), 1, ' %')}{calm}"
+        known += f"; {seeds_of(some.values())}"
         sentences.append(
-            f"{words} attribution is {_each(some, ATTRIBUTED, _of(paper, 'attribution'), 1, ' %')}; accuracy "
-            f"is {_each(some, accuracy, _of(paper, 'accuracy'), 1, ' %')}{calm}; {_seeds(some.values())}."
+            f"{words} attribution is "
+            f"{each_of(some, ATTRIBUTED, of_paper(paper, 'attribution'), 1, ' %')}; accuracy "
+            f"is {known}.{why}"
         )
     return " ".join(sentences) or NOTHING
-
-
-# ── parts of sentences ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _as_they_are(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    return {dataset: some for (dataset, variant), some in marked(rows).items() if variant == WITHOUT}
-
-
-def _of(paper: Mapping[str, Mapping[str, Printed]], name: str) -> dict[str, Printed | None]:
-    return {dataset: each.get(name) for dataset, each in paper.items()}
-
-
-def _below(rows: Sequence[Row], value: Value, paper: Printed) -> bool:
-    """Whether ours is less than the paper's by more than its deviation, or a point."""
-    return fmean(values(rows, value)) < paper.mean - max(_CLOSE, paper.deviation or 0.0)
-
-
-def _each(
-    found: _Groups, value: Value, paper: Mapping[str, Printed | None], digits: int, unit: str = ""
-) -> str:
-    """A mean a dataset, each with the paper's."""
-    return _list(
-        [
-            f"{_mean(some, value, digits, unit)} on {SPOKEN[dataset]}{_paper(paper[dataset], digits, unit)}"
-            for dataset, some in found.items()
-        ]
-    )
-
-
-def _means(found: _Groups, value: Value, digits: int, unit: str = "") -> str:
-    return _list([_mean(some, value, digits, unit) for some in found.values()])
-
-
-def _mean(rows: Sequence[Row], value: Value, digits: int, unit: str = "") -> str:
-    found = values(rows, value)
-    return f"{fmean(found):.{digits}f}{unit}" if found else "an unknown share"
-
-
-def _paper(paper: Printed | None, digits: int, unit: str = "") -> str:
-    return "" if paper is None else f" (paper {paper.mean:.{digits}f}{unit})"
-
-
-def _why(found: _Groups) -> str:
-    """What rows know of why accuracy is another than the paper's."""
-    reasons = []
-    for section, name, words, theirs in _SMALLER:
-        ours = sorted({row.trial["preset"][section][name] for some in found.values() for row in some})
-        if ours != [theirs]:
-            reasons.append(f"{words} {_list(list(map(str, ours)))} (paper {theirs})")
-    if "gnss" in found:
-        reasons.append("GNSS is simulated, which the paper's is not")
-    return f": {_list(reasons)}" if reasons else ""
-
-
-def _seeds(groups: Iterable[Sequence[Row]]) -> str:
-    """How many a cell rests on; few are said to be few."""
-    counts = sorted({len({row.trial["seed"] for row in some}) for some in groups})
-    told = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else _number(counts[0])
-    if counts[0] < SEEDS:
-        return f"{told} (few: the paper has {SEEDS})"
-    return f"{told}, as in the paper" if counts == [SEEDS] else f"{told} (paper {SEEDS})"
-
-
-def _number(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
-
-
-def _list(parts: Sequence[str]) -> str:
-    """One, two, or more of them."""
-    return " and ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])} and {parts[-1]}"

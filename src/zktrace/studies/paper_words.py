@@ -2,37 +2,81 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from statistics import mean
+from typing import Final
 
 from zktrace.studies.cells import DATASETS
 from zktrace.studies.insider_tables import KNOWS, steered, total
 from zktrace.studies.rows import Row
 
+_EFFORTS: Final = {1.0: 5, 2.0: 20, 4.0: 0}  # in copies -> the paper's hybrids that escape
+_RUNS: Final = 20  # of each
+_NEAR: Final = 0.1  # rates that differ by no more agree
+_PAPERS_WHY: Final = (
+    "The paper's own insider comes out differently, since copies here move less: its score falls "
+    "later, and has "
+    "not crossed to the other tail at four times the effort."
+)
+_OURS_WHY: Final = (
+    "Ours have no counterpart in the paper: their marks are small and added at once, in closed form "
+    "or nearly, "
+    "instead of by 300 episodes of its hinge, so who erases them has to hit all carriers at once."
+)
+
 
 def insiders_words(rows: Sequence[Row]) -> str:
-    """Who escapes, by profile, and with how good a model."""
+    """Who escapes, by profile, beside the paper's hybrids, and with how good a model."""
     told = []
-    for profile in ("paper", "informed"):
+    for profile, why in (("paper", _PAPERS_WHY), ("informed", _OURS_WHY)):
         found = [row for row in rows if row.trial["study"] == "insiders" and row.trial["profile"] == profile]
-        hybrids = [row for row in found if row.trial["kind"] == "hybrid"]
-        if found:
-            escaped = [row for row in found if row.outcome["escaped"]]
+        if not found:
+            continue
+        escaped = [row for row in found if row.outcome["escaped"]]
+        told.append(
+            f"Profile {profile}: {len(escaped)} of {len(found)} insiders escaped; "
+            f"{sum(row.outcome['framed'] > 0 for row in found)} framed somebody."
+        )
+        efforts = _hybrids(found)
+        if efforts:
+            cells = [f"{some[0]} of {some[1]} at {effort:g} times" for effort, some in efforts.items()]
+            paper = [f"{_EFFORTS[effort]} of {_RUNS}" for effort in efforts]
             told.append(
-                f"Profile {profile}: {len(escaped)} of {len(found)} insiders escaped, "
-                f"{sum(row.outcome['escaped'] for row in hybrids)} of {len(hybrids)} by the hybrid; "
-                f"{sum(row.outcome['framed'] > 0 for row in found)} framed somebody."
+                f"Its hybrids escape in {', '.join(cells)} a copy's effort (paper: {', '.join(paper)})."
             )
-            told += [f"Who escaped: {'; '.join(map(_escape, escaped))}."] if escaped else []
-    return " ".join([*told, "Paper: the hybrid escapes in 5, 20 and 0 of 20 by effort; nobody is framed."])
+        told += [f"Who escaped: {'; '.join(_escapes(escaped))}."] if escaped else []
+        unlike = any(abs(a / b - _EFFORTS[effort] / _RUNS) > _NEAR for effort, (a, b) in efforts.items())
+        told += [why] if unlike else []
+    return " ".join(told) or "No rows tell of this yet."
 
 
-def _escape(row: Row) -> str:
-    """Which insider it was, and what it has left."""
-    trial, left, copy = row.trial, *(100 * row.outcome[each] for each in ("accuracy", "copy_accuracy"))
-    effort = f", {trial['episodes']} episodes" if trial["episodes"] else ""
-    return (
-        f"{trial['kind']} by who knows {KNOWS[trial['knows']]}{effort}, {DATASETS[trial['dataset']]}, "
-        f"seed {trial['seed']}: {left:.1f} % (its copy {copy:.1f} %)"
-    )
+def _hybrids(rows: Sequence[Row]) -> dict[float, tuple[int, int]]:
+    """By effort in copies: those of the paper's hybrids that escape, of how many."""
+    found: dict[float, list[bool]] = {each: [] for each in _EFFORTS}
+    for trial, outcome in ((row.trial, row.outcome) for row in rows):
+        alike = (trial["kind"], trial["knows"]) == ("hybrid", "directions") and not trial.get("push")
+        effort = trial["episodes"] / trial["unit"]
+        if alike and effort in found:
+            found[effort].append(outcome["escaped"])
+    return {effort: (sum(some), len(some)) for effort, some in found.items() if some}
+
+
+def _escapes(rows: Sequence[Row]) -> list[str]:
+    """Which insiders they were, of one kind together, and what they have left."""
+    groups = dict[str, list[Row]]()
+    for row in rows:
+        trial = row.trial
+        effort = f", {trial['episodes']} episodes" if trial["episodes"] else ""
+        name = f"{trial['kind']} by who knows {KNOWS[trial['knows']]}{effort}, {DATASETS[trial['dataset']]}"
+        groups.setdefault(name, []).append(row)
+    return [f"{name}, {_left(some)}" for name, some in groups.items()]
+
+
+def _left(rows: Sequence[Row]) -> str:
+    """Seeds, and accuracy beside a copy's."""
+    left, copy = (100 * mean(row.outcome[each] for row in rows) for each in ("accuracy", "copy_accuracy"))
+    seeds = sorted({row.trial["seed"] for row in rows})
+    kind = "seed" if len(seeds) == 1 else "seeds"
+    return f"{kind} {', '.join(map(str, seeds))}: {left:.1f} % (its copy {copy:.1f} %)"
 
 
 def steering_words(rows: Sequence[Row]) -> str:

@@ -1,7 +1,6 @@
 """Coalitions that put their copies together in other ways than by averaging: a table, and a word on it."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
 
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
@@ -15,8 +14,6 @@ from zktrace.studies.tracing_rows import (
     names_several,
     seeds,
 )
-
-SIZES: Final = (2, 3, 5, 8)
 
 
 def compared(rows: Iterable[Row]) -> dict[Setting, list[LeakRow]]:
@@ -38,12 +35,19 @@ def _place(setting: Setting) -> tuple[object, ...]:
 
 def strategies_table(rows: Iterable[Row]) -> str:
     """By data, carrier, strategy and size: coalitions traced, named whole, framing an innocent."""
-    lines = []
-    for setting, leaks in compared(rows).items():
+    found, lines = compared(rows), []
+    sizes = _sizes(found)
+    for setting, leaks in found.items():
         line = (*setting.cells, setting.strategy, str(seeds(leaks)))
-        lines.append((*line, *(_cell(setting, leaks, size) for size in SIZES)))
-    sizes = (f"k = {size}: traced, everybody, framed" for size in SIZES)
-    return markdown(("data", "stations", "carrier", "profile", "strategy", "seeds", *sizes), lines)
+        lines.append((*line, *(_cell(setting, leaks, size) for size in sizes)))
+    told = (f"k = {size}: traced, everybody, framed" for size in sizes)
+    return markdown(("data", "stations", "carrier", "profile", "strategy", "seeds", *told), lines)
+
+
+def _sizes(found: Mapping[Setting, list[LeakRow]]) -> list[int]:
+    """That are put together in another way than by averaging."""
+    tried = (leaks for setting, leaks in found.items() if setting.strategy != AVERAGE)
+    return sorted({each.size for leaks in tried for each in leaks})
 
 
 def _cell(setting: Setting, leaks: list[LeakRow], size: int) -> str:
@@ -61,7 +65,8 @@ def strategies_words(rows: Iterable[Row]) -> str:
     found = compared(rows)
     if not found:
         return "No rows tell of this yet."
-    every = [each for leaks in found.values() for each in leaks]
+    sizes = _sizes(found)
+    every = [each for leaks in found.values() for each in leaks if each.size in sizes]
     traced, framed = (
         sum(each.traced(CERTIFIED) for each in every),
         sum(each.frames(CERTIFIED) for each in every),
@@ -73,7 +78,7 @@ def strategies_words(rows: Iterable[Row]) -> str:
     missed = {
         (setting, size): [each.traced(CERTIFIED) for each in leaks if each.size == size]
         for setting, leaks in found.items()
-        for size in SIZES
+        for size in sizes
     }
     shares = {key: sum(some) / len(some) for key, some in missed.items() if some}
     (setting, size), least = min(shares.items(), key=lambda each: each[1])
