@@ -45,10 +45,12 @@ about two minutes (preset `study`): about 15 hours of one core for everything. C
 three of the paper's ten seeds. `--preset paper` takes its full sizes, and weeks. Figures and the HTML page
 need the extra `report`: `pip install 'zktrace[report]'`.
 
-How to read it: values in parentheses, and columns that say so, are the paper's. GNSS data are simulated
-here; the paper's were recorded. *What was run* stands below each: where networks are smaller or trained for
-less than the paper's, compare differences and counts, not accuracies. The comparison with published systems
-(`tab:baselines`, `tab:kd`) has a command and a page of its own ([baselines](baselines.md)).
+How to read it: where the head of a column says *(paper)*, a value in parentheses is the paper's; columns that
+are the paper's alone say so. Other parentheses are what their head says. ± is a standard deviation over
+seeds. GNSS data are simulated here; the paper's were recorded. *What was run* stands below each: where
+networks are smaller or trained for less than the paper's, compare differences and counts, not accuracies. The
+comparison with published systems (`tab:baselines`, `tab:kd`) has a command and a page of its own
+([baselines](baselines.md)).
 """
 
 
@@ -59,12 +61,13 @@ def saved(name: str) -> tuple[Row, ...]:
 
 
 def rows_for(exhibit: Exhibit) -> tuple[list[Row], list[str]]:
-    """Its rows, and the files they are from: the main file, and others for studies it has nothing of."""
+    """What it shows, and the files it is from: the main file, and others for studies it has nothing of."""
     found: list[Row] = []
     names: list[str] = []
     for study in exhibit.studies:
         for name in (MAIN, ELSEWHERE.get(study)):
-            some = [row for row in saved(name) if row.trial.get("study") == study] if name else []
+            given = [row for row in saved(name) if row.trial.get("study") == study] if name else []
+            some = exhibit.rows(given)
             if name and some:
                 found += some
                 names.append(name)

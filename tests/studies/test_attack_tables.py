@@ -87,14 +87,14 @@ def test_copies_under_attack_are_counted_by_carrier_and_profile() -> None:
         row("informed", "pgd", traced(caught=True, sigma=8.0, framed=1), norm="linf", epsilon=0.1),
     ]
     head, _, *lines = cells(attacks_carriers_table(rows))
-    assert head[3:6] == ["weight", "all", "paper's profile"]
+    assert head[3:6] == ["weight (score)", "all (score)", "paper's profile (score)"]
     found = {line[1]: dict(zip(head, line, strict=True)) for line in lines}
-    assert found["PGD, norm l2, epsilon 0.1"]["weight"] == "2/2 (8.0)"
-    assert found["PGD, norm l2, epsilon 0.1"]["paper's profile"] == "-"
-    assert found["PGD, norm linf, epsilon 0.1"]["weight"] == "0/1 (8.0)"
+    assert found["PGD, norm l2, epsilon 0.1"]["weight (score)"] == "2/2 (8.0)"
+    assert found["PGD, norm l2, epsilon 0.1"]["paper's profile (score)"] == "-"
+    assert found["PGD, norm linf, epsilon 0.1"]["weight (score)"] == "0/1 (8.0)"
     assert found["PGD, norm linf, epsilon 0.1"]["framed"] == "2"
     student = found["feature matching, epochs 80"]
-    assert (student["weight"], student["paper's profile"]) == ("0/1 (0.4)", "0/1 (0.2)")
+    assert (student["weight (score)"], student["paper's profile (score)"]) == ("0/1 (0.4)", "0/1 (0.2)")
     assert student["accuracy (copy)"] == "50.0 % (75.0 %)"
     assert student["the paper's own"] == "weight 0/10, feature 10/10"
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from studies.paper_rows import some
+from studies.paper_rows import row, some
 from zktrace.errors import InputError
 from zktrace.studies.exhibits import EXHIBITS, WORDS, figure_named
 from zktrace.studies.provenance import provenance
@@ -86,6 +86,34 @@ def test_provenance_says_width_rounds_epochs_images_and_seeds() -> None:
         "epoch; 1 seed (42). 2 rows, made at abc."
     )
     assert provenance([]) == ""
+
+
+def test_what_was_run_counts_what_an_exhibit_shows() -> None:
+    """Copies of several are not among single ones, nor controls among federations with marks."""
+    rows = some()
+    counts = {
+        (each.kind, each.name): len(each.rows(rows)) for each in EXHIBITS if each.rows(rows) or each.studies
+    }
+    assert counts["table", "attribution"] == 1
+    assert counts["table", "utility"] == 2
+    assert (counts["table", "isolation"], counts["table", "collusion"]) == (1, 3)
+    assert counts["figure", "tracing"] == 4
+    assert counts["table", "strategies"] == counts["table", "copy-cost"] == 0
+    assert (counts["table", "attacks"], counts["table", "attacks-carriers"]) == (3, 0)
+    assert counts["table", "steering"] == 2
+
+
+def test_provenance_tells_seeds_of_studies_apart_and_what_was_trained() -> None:
+    copies = {"profile": "paper", "settings": {"episodes": 300}, "dataset": "gnss"}
+    insider = row("insiders", {}, **copies, episodes=600, samples=4096)
+    assert provenance([insider]) == (
+        "GNSS, simulated: copies in the paper's profile of 300 episodes; insiders of 600 episodes on 4,096 "
+        "images; 1 seed (42). 1 row, made at abc."
+    )
+    student = row("disguise", {}, dataset="gnss", seed=7, students={"epochs": 8, "samples": 16_000})
+    assert "students of 8 epochs on 16,000 images; 1 seed (42) of insiders; 1 seed (7) of disguise." in (
+        provenance([insider, student])
+    )
 
 
 def test_a_figure_that_is_not_known_is_an_error() -> None:

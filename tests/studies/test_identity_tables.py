@@ -103,6 +103,24 @@ def test_attribution_has_the_papers_values_beside_ours() -> None:
     assert words.endswith("1 to 2 seeds (few: the paper has 10).")
 
 
+def test_a_mark_of_the_group_stands_beside_ours() -> None:
+    def group(seed: int, system: str, accuracy: float, part: str = "marks") -> Row:
+        trial = {"study": "baselines", "part": part, "dataset": "gnss", "seed": seed, "system": system}
+        preset = {"preset": {"federation": {"clients": 10}}}
+        return Row(trial=trial | preset, outcome={"accuracy": accuracy}, origin={})
+
+    rows = [row(), group(1, "fedzkp", 0.78), group(2, "fedzkp", 0.76), group(3, "duw", 0.1)]
+    ours, theirs = drawn("attribution", [*rows, group(4, "fedzkp", 0.1, "attacks")])
+    assert (ours["system"], theirs["system"]) == ("zk-trace", "fedzkp, of the group")
+    assert theirs["seeds"] == "2"
+    assert theirs["attribution, % (paper)"] == "10.0: 1 of 10 by construction (10.0)"
+    assert theirs["own codeword (paper)"] == theirs["proved by `thm:attr`"] == "-"
+    assert theirs["accuracy, % (paper)"] == "77.0 ± 1.4 (93.9 ± 0.4)"
+    assert said("attribution", rows) == said("attribution", rows[:1])
+    (line,) = drawn("attribution", rows[:1])
+    assert line["system"] == "zk-trace"
+
+
 def test_what_is_lost_is_said_with_its_reason() -> None:
     rows = [row(attribution=0.7, never=(1, 2, 3), seed=seed) for seed in range(10)]
     words = said("attribution", rows)

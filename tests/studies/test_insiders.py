@@ -197,7 +197,8 @@ def test_the_table_puts_escapes_beside_the_papers() -> None:
     ]
     lines = [line.strip("| ").split(" | ") for line in TABLES["insiders"](rows).splitlines()]
     assert lines[0][:9] == [
-        "data", "profile", "insider", "knows", "effort", "escaped", "named", "framed", "weight",
+        "data", "profile", "insider", "knows", "effort", "escaped", "named", "framed",
+        "weight: score in deviations, before → after",
     ]  # fmt: skip
     shown = {(line[2], line[3], line[4]): line[5:] for line in lines[2:]}
     assert shown["hybrid", "row, directions", "300 episodes"] == [
@@ -207,6 +208,7 @@ def test_the_table_puts_escapes_beside_the_papers() -> None:
     assert shown["hybrid", "row, directions", "1200 episodes"][-1] == "0/20"
     assert shown["hybrid", "row", "300 episodes"][-1] == "-"
     assert shown["noise on every matrix", "copy", "-"][0] == "0/1"
+    assert shown["hybrid", "row", "300 episodes"][3] == "12.0 → 11.0", "one run has no range"
 
 
 def test_words_hold_hybrids_against_the_papers_and_say_who_escaped() -> None:

@@ -108,41 +108,41 @@ def drawn(table: str) -> list[dict[str, str]]:
 def test_isolation_has_the_rules_apart_and_the_papers_values() -> None:
     weight, spread = drawn(isolation_table(ROWS))
     assert (weight["carrier"], weight["profile"], weight["seeds"]) == ("weight", "paper", "2")
-    assert weight["isolated, normal threshold alone"] == "3/4 (100/100)"  # one names an innocent too
+    assert weight["isolated, normal threshold alone (paper)"] == "3/4 (100/100)"  # one names an innocent too
     assert weight["isolated, candidate threshold alone"] == "2/4"
     assert weight["isolated, certificate"] == "3/4"
-    assert weight["q_owner"] == "0.20 ± 0.07 (.12)"  # means .15 and .25 of two seeds
-    assert weight["nearest innocent"] == "0.30 ± 0.00 (.29 to .31)"
+    assert weight["q_owner (paper)"] == "0.20 ± 0.07 (.12)"  # means .15 and .25 of two seeds
+    assert weight["nearest innocent (paper)"] == "0.30 ± 0.00 (.29 to .31)"
     assert weight["load"] == "0.27 ± 0.00"
-    assert weight["shared model's attribution"] == "0.92 ± 0.01 (.98)"
-    assert spread["isolated, normal threshold alone"] == "-"
+    assert weight["shared model's attribution (paper)"] == "0.92 ± 0.01 (.98)"
+    assert spread["isolated, normal threshold alone (paper)"] == "-"
     assert spread["isolated, certificate"] == "1/1"
 
 
 def test_collusion_counts_by_rule_and_size() -> None:
     lines = {(each["carrier"], each["decided by"]): each for each in drawn(collusion_table(ROWS))}
     normal = lines["weight", "normal threshold alone"]
-    assert (normal["k = 2"], normal["k = 3"], normal["k = 5"]) == (
+    assert (normal["k = 2 (paper)"], normal["k = 3 (paper)"], normal["k = 5 (paper)"]) == (
         "1.00 ± 0.00 (1.00)",
         "0.50 (0.95)",
         "- (0.40)",
     )
-    assert normal["framed"] == "0.100 (0)"  # one of ten leaks, single ones among them
-    assert lines["weight", "candidate threshold alone"]["k = 2"] == "0.75 ± 0.35 (1.00)"
-    assert lines["weight", "certificate"]["k = 2"] == "0.75 ± 0.35"
-    assert normal["mean disagreement"] == "0.10/0.10 (0.22/0.24)"
-    assert lines["spread", "certificate"]["k = 2"] == "1.00"
+    assert normal["framed (paper)"] == "0.100 (0)"  # one of ten leaks, single ones among them
+    assert lines["weight", "candidate threshold alone"]["k = 2 (paper)"] == "0.75 ± 0.35 (1.00)"
+    assert lines["weight", "certificate"]["k = 2 (paper)"] == "0.75 ± 0.35"
+    assert normal["mean disagreement, by k (paper)"] == "0.10/0.10 (0.22/0.24)"
+    assert lines["spread", "certificate"]["k = 2 (paper)"] == "1.00"
     assert ("spread", "normal threshold alone") not in lines
 
 
 def test_the_audit_counts_certificates_of_singles_and_pairs() -> None:
     weight, spread = drawn(certified_audit_table(ROWS))
-    assert weight["single copies"] == "3/4 (60/60)"
-    assert weight["pairs"] == "3/4 (270/270)"
+    assert weight["single copies (paper)"] == "3/4 (60/60)"
+    assert weight["pairs (paper)"] == "3/4 (270/270)"
     assert weight["certificates pass"] == "7/8"
     assert weight["framed"] == "0"
-    assert weight["unanimous, pairs"] == "0.050 ± 0.000 (.112)"
-    assert spread["pairs"] == "1/1"
+    assert weight["unanimous, pairs (paper)"] == "0.050 ± 0.000 (.112)"
+    assert spread["pairs (paper)"] == "1/1"
 
 
 def test_carriers_are_compared_with_students_of_the_longest_training() -> None:
@@ -154,14 +154,14 @@ def test_carriers_are_compared_with_students_of_the_longest_training() -> None:
 
     rows = [*ROWS, student(5, 1), student(20, 0), student(20, 1)]
     weight, spread = drawn(twocarrier_table(rows))
-    assert weight["positions"] == "512 (512)"
-    assert weight["design c"] == "2 (2)"
-    assert weight["max k, threshold alone"] == "0 (2)"
+    assert weight["positions (paper)"] == "512 (512)"
+    assert weight["design c (paper)"] == "2 (2)"
+    assert weight["max k, threshold alone (paper)"] == "0 (2)"
     assert weight["max k, certificate"] == "0"
-    assert weight["students of features"] == "1/2, 20 epochs (0/10)"
-    assert weight["copy loss, pp (negative: gain)"] == "5.00 ± 1.41 (4.5)"
+    assert weight["students of features (paper)"] == "1/2, 20 epochs (0/10)"
+    assert weight["copy loss, pp (negative: gain) (paper)"] == "5.00 ± 1.41 (4.5)"
     assert spread["max k, certificate"] == "2, none larger tried"
-    assert spread["students of features"] == "-"
+    assert spread["students of features (paper)"] == "-"
 
 
 def test_copies_cost_recall_by_class() -> None:
@@ -171,7 +171,7 @@ def test_copies_cost_recall_by_class() -> None:
     assert noise["paper, weight: loss, pp (negative: gain)"] == "5.0 ± 1.4"
     assert noise["informed, spread: loss, pp (negative: gain)"] == "0.1"
     assert classes["paper, weight: loss, pp (negative: gain)"] == "3.5 ± 0.7"
-    assert classes["the paper's, pp"] == "10.9 (0.9 to 18.0)"
+    assert classes["the paper's, pp (range)"] == "10.9 (0.9 to 18.0)"
     assert episodes["paper, weight: loss, pp (negative: gain)"] == "5.0 ± 1.4"
     assert target["informed, spread: loss, pp (negative: gain)"] == "0.5"
     assert target["paper, weight: loss, pp (negative: gain)"] == "-"
@@ -259,7 +259,7 @@ def test_everybody_named_is_counted_apart_from_traced() -> None:
     pairs = [leak([0, 1], [0, 1]), leak([0, 2], [2]), leak([1, 2], [1, 2, 7]), leak([1, 3], [1, 3])]
     rows = [*ROWS, sized(1, pairs, **ours), sized(1, [leak([0, 1, 2], [0, 1, 2])], **ours)]
     lines = {(each["carrier"], each["decided by"]): each for each in drawn(collusion_table(rows))}
-    assert lines["output", "certificate"]["k = 2"] == "0.75"
+    assert lines["output", "certificate"]["k = 2 (paper)"] == "0.75"
     assert lines["output", "certificate"]["everybody named, by k"] == "0.50/1.00"
     assert lines["weight", "certificate"]["everybody named, by k"] == "-"
     assert lines["weight", "normal threshold alone"]["everybody named, by k"] == "0.50/0.00"
@@ -325,8 +325,8 @@ def test_words_on_shifted_receivers_and_crowds_stand_apart() -> None:
         "chance)." in said
     )
     shifted = next(each for each in drawn(isolation_table(OTHERS)) if each["data"].endswith("receiver shift"))
-    assert shifted["isolated, normal threshold alone"] == "- (toward chance)"
-    assert shifted["shared model's attribution"] == "0.91 (.98)"
+    assert shifted["isolated, normal threshold alone (paper)"] == "- (toward chance)"
+    assert shifted["shared model's attribution (paper)"] == "0.91 (.98)"
     assert "size of 2 by spread." in WORDS["collusion"]([*ROWS, *OTHERS])
 
 
@@ -372,5 +372,5 @@ def test_what_copies_cost_is_held_against_our_targets_and_signs_are_words() -> N
 def test_our_own_profile_has_no_values_of_the_paper_beside_it() -> None:
     rows = [sized(1, [leak([0], [0])], profile="informed"), cost(1, 0.1, profile="informed")]
     (line,) = drawn(twocarrier_table(rows))
-    assert (line["positions"], line["max k, certificate"]) == ("512", "1, none larger tried")
+    assert (line["positions (paper)"], line["max k, certificate"]) == ("512", "1, none larger tried")
     assert not any("(" in cell for cell in line.values())

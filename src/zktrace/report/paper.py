@@ -16,8 +16,10 @@ _SUBTITLE = (
     "Every table and figure of the paper, drawn again from saved rows, with the paper's values beside ours."
 )
 _READING = (
-    "Values in parentheses, and columns that say so, are the paper's. GNSS data are simulated here; the "
-    "paper's were recorded. What was run stands below each exhibit: where networks are smaller or trained "
+    "Where the head of a column says (paper), a value in parentheses is the paper's; columns that are the "
+    "paper's alone say so. Other parentheses are what their head says. GNSS data may be simulated; "
+    "the paper's "
+    "were recorded. What was run stands below each exhibit: where networks are smaller or trained "
     "for less than the paper's, compare differences and counts, not accuracies."
 )
 

@@ -92,9 +92,9 @@ def twocarrier_table(rows: Iterable[Row]) -> str:
             )
         )
     head = (
-        *("data", "stations", "carrier", "profile", "seeds", "positions", "design c"),
-        *("max k, threshold alone", "max k, certificate", "students of features", LOSS.format("copy")),
-        "shared model's cost, pp",
+        *("data", "stations", "carrier", "profile", "seeds", "positions (paper)", "design c (paper)"),
+        *("max k, threshold alone (paper)", "max k, certificate", "students of features (paper)"),
+        *(LOSS.format("copy") + " (paper)", "shared model's cost, pp (paper)"),
     )
     return markdown(head, lines)
 
@@ -208,7 +208,7 @@ def copy_cost_table(rows: Iterable[Row]) -> str:
             lines.append((data, str(name), spread(_recalls(every, name)), *losses, "-"))
         lines += _summary(data, found, kinds, papers(where.dataset) if where.usual else None)
     head = ("data", "class", "recall, shared model", *(LOSS.format(f"{who}, {what}:") for who, what in kinds))
-    return markdown((*head, "the paper's, pp"), lines)
+    return markdown((*head, "the paper's, pp (range)"), lines)
 
 
 def _summary(

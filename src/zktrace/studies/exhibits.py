@@ -18,6 +18,7 @@ from zktrace.studies.computed_tables import (
     secrecy_words,
     soundness_split_words,
 )
+from zktrace.studies.drawn_rows import shown
 from zktrace.studies.figures import FigureData
 from zktrace.studies.identity_figures import (
     survival_figure,
@@ -72,8 +73,9 @@ class Exhibit:
         return f"zktrace study paper {chosen} --work DIR --out FILE"
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Those it is about."""
-        return [row for row in rows if row.trial["study"] in self.studies]
+        """Those it shows."""
+        found = [row for row in rows if row.trial["study"] in self.studies]
+        return shown(self.kind, self.name, found)
 
     def table(self, rows: Sequence[Row]) -> str | None:
         """Markdown; None where there is nothing to show."""
@@ -160,11 +162,16 @@ def _alone(name: str, title: str, label: str, *further: str) -> Exhibit:
 
 
 _TRAINED: Final = ("federation", "stressors")
-_COPIES: Final = ("attacks", "disguise", "tracing")
 _MODELS: Final = ("attacked-models", "attacks", "distillation")
 _LEAKED: Final = ("tracing", "crowd", "shifted")
 _SHOWN: Final = (
-    _table("attribution", "Attribution on the shared model", "tab:attribution", ("federation",)),
+    _table(
+        "attribution",
+        "Attribution on the shared model",
+        "tab:attribution",
+        ("federation", "baselines"),
+        by=("federation",),
+    ),
     _table("survival", "Survival of codewords by load", "tab:survival", _TRAINED),
     _figure("survival", "Attribution against load", "fig:survival", _TRAINED),
     _table("isolation", "Single leakers", "tab:isolation", ("tracing",), by=_LEAKED),
@@ -181,8 +188,8 @@ _SHOWN: Final = (
         "twocarrier",
         "Two carriers side by side",
         "tab:twocarrier",
-        _COPIES,
-        by=("tracing", "distillation", "disguise"),
+        ("attacks", "tracing"),
+        by=("tracing", "distillation"),
     ),
     _table("featurespace", "Geometry of features", "tab:featurespace", ("federation",)),
     _alone("baselines", "Published systems on the same pipeline", "tab:baselines"),

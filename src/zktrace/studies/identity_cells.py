@@ -12,6 +12,7 @@ from zktrace.studies.rows import Row
 
 Value = Callable[[Row], float | None]  # of one row; None where it does not say
 WITHOUT: Final = ""  # the variant of federations as they are
+STRESSED: Final = ("median", "shift")  # variants that stand beside them
 
 
 def marked(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -121,6 +122,23 @@ def printed(paper: Printed, digits: int) -> str:
     """The paper's value, in our digits."""
     text = f"{paper.mean:.{digits}f}"
     return text if paper.deviation is None else f"{text} ± {paper.deviation:.{digits}f}"
+
+
+GROUP: Final = "fedzkp"  # which marks a group and nobody in it
+
+
+def of_group(rows: Iterable[Row], dataset: str) -> list[Row]:
+    """The system whose mark says that a model is a group's, on these data."""
+    wanted = ("baselines", "marks", GROUP, dataset)
+    keys = ("study", "part", "system", "dataset")
+    return [row for row in rows if tuple(row.trial.get(key) for key in keys) == wanted]
+
+
+def group_line(rows: Sequence[Row], paper: Printed) -> tuple[str, ...]:
+    """Attribution, codewords and accuracy of a group's mark: one of N stations is guessed."""
+    guessed = 100 / fmean(map(stations, rows))
+    told = f"{guessed:.1f}: 1 of {stations(rows[0])} by construction ({guessed:.1f})"
+    return told, *["-"] * 6, cell(rows, accuracy, paper, 1)
 
 
 def proved(rows: Sequence[Row]) -> str:

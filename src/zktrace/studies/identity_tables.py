@@ -13,15 +13,18 @@ from zktrace.studies.cells import DATASETS, papers
 from zktrace.studies.equivalence import difference, equivalence
 from zktrace.studies.guard_tables import MARGINS
 from zktrace.studies.identity_cells import (
+    GROUP,
     WITHOUT,
     Value,
     able,
     accuracy,
     beside,
     cell,
+    group_line,
     margins,
     mark,
     marked,
+    of_group,
     of_trained,
     pairs,
     proved,
@@ -37,6 +40,7 @@ from zktrace.studies.identity_paper import (
     BROADENED,
     COVER,
     FEATURES,
+    GROUP_ACCURACY,
     NONIID,
     NONIID_TRAINED,
     STRESSORS,
@@ -55,7 +59,7 @@ PRESENCE: Final = told("identity", "presence", 100)
 
 def attribution_table(rows: Iterable[Row]) -> str:
     """By dataset: who is read back from the shared model (`tab:attribution`), and what was promised of it."""
-    lines = []
+    rows, lines = list(rows), list[tuple[str, ...]]()
     for (dataset, variant), some in marked(rows).items():
         if variant != WITHOUT:
             continue
@@ -63,6 +67,7 @@ def attribution_table(rows: Iterable[Row]) -> str:
         lines.append(
             (
                 DATASETS[dataset],
+                "zk-trace",
                 str(len(some)),
                 cell(some, ATTRIBUTED, paper["attribution"], 1),
                 cell(some, of_trained, digits=1),
@@ -74,8 +79,12 @@ def attribution_table(rows: Iterable[Row]) -> str:
                 cell(some, accuracy, paper["accuracy"], 1),
             )
         )
+        if group := of_group(rows, dataset):
+            known = group_line(group, GROUP_ACCURACY[papers(dataset)])
+            lines.append((DATASETS[dataset], f"{GROUP}, of the group", str(len(group)), *known))
     head = (
         "data",
+        "system",
         "seeds",
         "attribution, % (paper)",
         "of who trained, %",

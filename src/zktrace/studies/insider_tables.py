@@ -68,7 +68,7 @@ def insiders_table(rows: Iterable[Row]) -> str:
         "escaped",
         "named",
         "framed",
-        *carriers,
+        *(f"{name}: score in deviations, before → after" for name in carriers),
         "accuracy (copy)",
         "the paper's escapes",
     )
@@ -90,21 +90,22 @@ def _insider(trial: dict[str, Any]) -> tuple[Any, ...]:
 def _effort(trial: dict[str, Any]) -> str:
     """For people."""
     told = [f"{trial['episodes']} episodes"] if trial["episodes"] else []
-    told += (
-        [f"{trial['factor']:g} marks"] if trial["profile"] == "informed" and trial["knows"] != "copy" else []
-    )
+    if trial["profile"] == "informed" and trial["knows"] != "copy":
+        large = "as large as" if trial["factor"] == 1 else f"{trial['factor']:g} times"
+        told.append(f"marks {large} a copy's")
     told += [f"pushed to {trial['push']:g}"] if trial.get("push") else []
     return ", ".join(told) or "-"
 
 
 def _own(rows: list[Row], name: str) -> str:
-    """The insider's score on a carrier: median before, and after with its least and greatest."""
+    """The insider's score on a carrier: median before and after, of several its least and greatest too."""
     before = [row.outcome["before"][name]["own"].get(name) for row in rows if name in row.outcome["before"]]
     after = [row.outcome["columns"][name]["own"].get(name) for row in rows if name in row.outcome["columns"]]
     known = [each for each in after if each is not None]
     if not known or any(each is None for each in before):
         return "-"
-    return f"{median(before):.1f} → {median(known):.1f} ({min(known):.1f} to {max(known):.1f})"
+    span = f" ({min(known):.1f} to {max(known):.1f})" if len(known) > 1 else ""
+    return f"{median(before):.1f} → {median(known):.1f}{span}"
 
 
 def _percent(rows: list[Row], name: str) -> str:

@@ -19,7 +19,7 @@ def provenance(rows: Sequence[Row]) -> str:
             told.append(f"{title}: {'; '.join(_facts(some))}.")
     commits = sorted({str(row.origin.get("commit")) for row in rows})
     shown = ", ".join(commits[:3]) + (f" and {len(commits) - 3} more" if len(commits) > 3 else "")
-    return " ".join([*told, f"{len(rows)} rows, made at {shown}."])
+    return " ".join([*told, f"{len(rows)} row{'s' * (len(rows) != 1)}, made at {shown}."])
 
 
 def _dataset(trial: Mapping[str, Any]) -> str | None:
@@ -43,9 +43,40 @@ def _facts(rows: Iterable[Row]) -> list[str]:
             [each["pretraining"]["samples"] or each["data"]["samples"] for each in presets],
         ),
     ]
-    seeds = sorted({each["seed"] for each in trials if isinstance(each.get("seed"), int)})
-    few = f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} ({', '.join(map(str, seeds))})"
-    return [each for each in found if each] + ([few] if seeds else [])
+    return [each for each in (*found, *_trained(trials)) if each] + _seeds(trials)
+
+
+def _trained(trials: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How long copies, insiders and students were, where trials say it."""
+    some = list(trials)
+    copies = [each for each in some if each.get("profile") == "paper"]
+    insiders = [each for each in some if each["study"] == "insiders" and each["episodes"]]
+    students = [each["students"] for each in some if each.get("students")]
+    return [
+        _told("copies in the paper's profile of {} episodes", _given(_of(copies, "settings"), "episodes")),
+        _told("insiders of {} episodes", _given(insiders, "episodes"))
+        + _told(" on {} images", _given(insiders, "samples")),
+        _told("students of {} epochs", _given(students, "epochs"))
+        + _told(" on {} images", [each["samples"] for each in students if each["samples"]]),
+    ]
+
+
+def _seeds(trials: Iterable[Mapping[str, Any]]) -> list[str]:
+    """All of them, by study where studies have different ones."""
+    found: dict[str, set[int]] = {}
+    for each in trials:
+        if isinstance(each.get("seed"), int):
+            found.setdefault(each["study"], set()).add(each["seed"])
+    different = {frozenset(some) for some in found.values()}
+    told = {study: f"{len(some)} seed{'s' if len(some) != 1 else ''}" for study, some in found.items()}
+    listed = {study: f"{told[study]} ({', '.join(map(str, sorted(some)))})" for study, some in found.items()}
+    if len(different) == 1:
+        return [next(iter(listed.values()))]
+    return [f"{words} of {study}" for study, words in listed.items()]
+
+
+def _of(trials: Iterable[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+    return [each[name] for each in trials if isinstance(each.get(name), dict)]
 
 
 def _given(trials: Iterable[Mapping[str, Any]], name: str) -> list[Any]:

@@ -152,6 +152,14 @@ def leak_rows(rows: Iterable[Row]) -> Iterator[LeakRow]:
             )
 
 
+def size_of(row: Row) -> int:
+    """Members of each coalition of a row; none of what copies cost."""
+    if row.trial["part"] == "cost":
+        return 0
+    some = row.outcome["leaks"] if row.trial["part"] == "coalitions" else [row.trial]
+    return len(some[0]["members"]) if some else 0
+
+
 def by_setting(rows: Iterable[Row]) -> dict[Setting, list[LeakRow]]:
     """In the order of lines."""
     found = defaultdict[Setting, list[LeakRow]](list)

@@ -145,9 +145,9 @@ def isolation_table(rows: Iterable[Row]) -> str:
                 spread(_known(known, "attribution")) + _beside(setting, paper[3]),
             )
         )
-    by = (f"isolated, {words}" for words in RULES.values())
-    head = (*_FIRST, "seeds", "load", *by, "q_owner", "nearest innocent", "shared model's attribution")
-    return markdown(head, lines)
+    by = (f"isolated, {words}" + " (paper)" * (rule == NORMAL) for rule, words in RULES.items())
+    last = ("q_owner (paper)", "nearest innocent (paper)", "shared model's attribution (paper)")
+    return markdown((*_FIRST, "seeds", "load", *by, *last), lines)
 
 
 def paper_isolation(setting: Setting) -> tuple[str | None, ...]:
@@ -187,9 +187,9 @@ def collusion_table(rows: Iterable[Row]) -> str:
                 _everybody(setting, several, rule),
             )
             lines.append((*line, f"{framed:.3f}{beside}", _apart(setting, several)))
-    sizes = (f"k = {size}" for size in SIZES[1:])
-    head = (*_FIRST, "decided by", "seeds", *sizes, "everybody named, by k", "framed", "mean disagreement")
-    return markdown(head, lines)
+    sizes = (f"k = {size} (paper)" for size in SIZES[1:])
+    last = ("everybody named, by k", "framed (paper)", "mean disagreement, by k (paper)")
+    return markdown((*_FIRST, "decided by", "seeds", *sizes, *last), lines)
 
 
 def _everybody(setting: Setting, leaks: list[LeakRow], rule: str) -> str:
@@ -230,8 +230,8 @@ def certified_audit_table(rows: Iterable[Row]) -> str:
             )
         )
     head = (
-        *(*_FIRST, "seeds", "single copies", "pairs", "both of a pair named"),
-        *("certificates pass", "framed", "unanimous, pairs"),
+        *(*_FIRST, "seeds", "single copies (paper)", "pairs (paper)", "both of a pair named"),
+        *("certificates pass", "framed", "unanimous, pairs (paper)"),
     )
     return markdown(head, lines)
 
