@@ -14,12 +14,12 @@ from zktrace.models import open_model
 from zktrace.readouts.reader import Reader
 from zktrace.readouts.scales import Arrays
 from zktrace.studies.disguise import DisguiseBatch, batches
+from zktrace.studies.disguise_tables import disguise_table, stability_table, stability_words
 from zktrace.studies.federation import FederationTrial
 from zktrace.studies.ground import Ground, grounds
 from zktrace.studies.rows import Row, Rows
 from zktrace.studies.runner import run_study
 from zktrace.studies.suspects import ASKED, ATTACKERS, Students
-from zktrace.studies.tables import disguise_table, stability_table
 
 LENGTHS = {"weight": 256, "feature": 64, "output": 32}
 STUDENTS = Students(epochs=1, samples=96)
@@ -138,3 +138,41 @@ def test_a_batch_has_all_federations_on_the_same_data_in_the_same_profile(tmp_pa
         {each.key for each in found[0].needs}
     ] * 2
     assert [batch.size for batch in found] == [2 * len(ATTACKERS), 2 * (len(ATTACKERS) - len(ASKED))]
+
+
+def promised(
+    found: float, bound: float | None, *, seed: int = 1, beyond: bool = True, **trial: object
+) -> Row:
+    way = {"holds": False, "changed": 2048}
+    stability = {
+        "budget": way,
+        "residuals": way,
+        "projected": {"holds": True, "changed": 300},
+        "margin": 0.3,
+        "residual": 5.0,
+        "flipped": 800,
+        "score": 1000.0,
+        "student_score": 300.0,
+        "threshold": 201.0,
+        "student_beyond": beyond,
+    }
+    differing = {} if bound is None else {"differing": {"found": found, "bound": bound}}
+    facts = {"study": "attacks", "family": "distill", "parameters": {"epochs": 80}, "target": "paper"}
+    return Row(
+        trial=facts | {"dataset": "gnss", "seed": seed},
+        outcome={"stability": stability | differing},
+        origin={},
+    )
+
+
+def test_bits_that_differ_stand_beside_their_bound_where_rows_say_it() -> None:
+    rows = [promised(0.3, 0.4), promised(0.4, 1.0, seed=2, beyond=False)]
+    line = stability_table(rows).splitlines()[2]
+    assert "| GNSS, simulated | feature matching, epochs 80 | paper | 0.30 | 5.00 |" in line
+    assert "| 800 | 0.35 (0.70) | 1000 → 300 | 201 | 1/2 |" in line
+    said = stability_words(rows)
+    assert "Of 2 models that were trained on features of a copy, 1 keep a score" in said
+    assert "for 1 of 2, and exceeded by 0" in said
+    older = [promised(0.3, None)]
+    assert "differing" not in stability_table(older)
+    assert "prop:kd-robust" not in stability_words(older)

@@ -29,6 +29,7 @@ PAPERS_ORDER = (
     "tab:soundness-split",
     "tab:noniid",
     "tab:kdclass",
+    "prop:kd-robust",
     "tab:kd",
     "sub:stressors",
     "sub:tracing-ext",

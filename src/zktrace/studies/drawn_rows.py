@@ -125,6 +125,7 @@ _TABLES: Final[Mapping[str, Pick]] = {
     "attacks-carriers": _only(lambda row: not _identity(row)),
     "kdclass": _only(lambda row: row.trial["attacker"] in PAPER_KDCLASS),
     "kd": _only(_students),
+    "stability": _only(lambda row: "stability" in row.outcome),
 }
 _FIGURES: Final[Mapping[str, Pick]] = {
     "survival": _only(_marked("stations-")),

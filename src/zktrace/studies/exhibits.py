@@ -18,6 +18,7 @@ from zktrace.studies.computed_tables import (
     secrecy_words,
     soundness_split_words,
 )
+from zktrace.studies.disguise_tables import stability_words
 from zktrace.studies.drawn_rows import shown
 from zktrace.studies.figures import FigureData
 from zktrace.studies.identity_figures import (
@@ -117,6 +118,7 @@ WORDS: Final[Mapping[str, Words]] = {  # of tables, by their names
     "utility": utility_words,
     "baselines": baselines_words,
     "kd": kd_words,
+    "stability": stability_words,
 }
 _FIGURES: Final[Mapping[str, tuple[Draw, Words]]] = {
     "survival": (survival_figure, survival_figure_words),
@@ -202,6 +204,13 @@ _SHOWN: Final = (
     _table("soundness-split", "Quantities of security", "tab:soundness-split"),
     _table("noniid", "Skewed data and partial participation", "tab:noniid", _TRAINED),
     _table("kdclass", "Distillers by what they copy", "tab:kdclass", ("disguise",)),
+    _table(
+        "stability",
+        "What was promised of students",
+        "prop:kd-robust",
+        ("disguise", "attacks"),
+        by=("disguise", "distillation"),
+    ),
     _alone("kd", "Students of published systems, and of ours", "tab:kd", "attacks"),
     _table("stressors", "Median, and shifted receivers", "sub:stressors", _TRAINED, by=("stressors",)),
     _table("insiders", "Recipients who erase their own rows", "sub:stressors", ("insiders",)),

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
 from zktrace.errors import InputError, Refused
@@ -15,12 +15,13 @@ from zktrace.studies.baselines_tables import (
     kd_table,
 )
 from zktrace.studies.carrier_tables import copy_cost_table, kdclass_table, twocarrier_table
-from zktrace.studies.cells import DATASETS, column_names, framed, named, taught
+from zktrace.studies.cells import DATASETS
 from zktrace.studies.computed_tables import (
     finite_guarantees_table,
     secrecy_table,
     soundness_split_table,
 )
+from zktrace.studies.disguise_tables import disguise_table, stability_table
 from zktrace.studies.guard_tables import guard_residues_table, guard_tracing_table, guard_utility_table
 from zktrace.studies.identity_tables import (
     attribution_table,
@@ -88,101 +89,6 @@ def _mean(rows: list[Row], name: str) -> float:
 
 def _mark(rows: list[Row], name: str) -> float:
     return mean(float(row.outcome["marks"][name]) for row in rows)
-
-
-_ATTACKERS = {
-    "none": ("the copy itself", "-"),
-    "rescale": ("channels rescaled", "-"),
-    "permute": ("channels permuted", "-"),
-    "rewrite": ("both, features too", "-"),
-    "isometry": ("feature isometry", "0/20"),
-    "features": ("feature matching", "20/20"),
-    "deeper": ("feature matching, 34 layers", "19/20"),
-    "logits": ("soft labels only", "0/20"),
-    "headless": ("soft labels only, without a head", "-"),
-    "distances": ("soft labels only, as distances", "-"),
-    "pair-logits": ("average of two, soft labels only", "-"),
-    "top1": ("best class only", "-"),
-    "top1-service": ("best class only, asked for classes", "-"),
-    "service": ("the copy behind a head of its own, asked for classes", "-"),
-    "labels": ("no teacher: true labels", "-"),
-    "foreign": ("copy of another federation", "-"),
-}
-_PAPERS_PROFILE = "paper's profile, weight and feature together"
-_PAPERS_OWN = "the paper's own: feature, threshold alone, both data sets"
-
-
-def disguise_table(rows: Iterable[Row]) -> str:
-    """By dataset and attacker: runs in which somebody guilty, and nobody else, was named, by carrier."""
-    groups: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row.trial["study"] == "disguise":
-            key = row.trial["dataset"], row.trial["attacker"], taught(row.trial.get("students"))
-            groups[key][row.trial["profile"]].append(row)
-    lines, columns = [], column_names(row for ways in groups.values() for row in ways["informed"])
-    for dataset, title in DATASETS.items():
-        for attacker, (words, paper) in _ATTACKERS.items():
-            ways = sorted(way for data, who, way in groups if (data, who) == (dataset, attacker))
-            for way in ways:
-                found = groups[dataset, attacker, way]
-                if found["informed"]:
-                    lines.append((title, words + way, *_disguise_cells(found, columns), paper))
-    head = ("data", "attacker", *columns, _PAPERS_PROFILE, "framed", "accuracy (copy)", _PAPERS_OWN)
-    return markdown(head, lines)
-
-
-def _disguise_cells(found: dict[str, list[Row]], columns: tuple[str, ...]) -> list[str]:
-    cells = [named(found["informed"], column) for column in columns] + [named(found["paper"], "all")]
-    every = [row for rows in found.values() for row in rows]
-    accuracy, copy = (100 * _mean(found["informed"], name) for name in ("accuracy", "copy_accuracy"))
-    return [*cells, str(framed(every)), f"{accuracy:.1f} % ({copy:.1f} %)"]
-
-
-def stability_table(rows: Iterable[Row]) -> str:
-    """Runs in which the condition of `thm:score-stability` holds, by three counts of changed bits."""
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row.trial["study"] == "disguise" and "stability" in row.outcome:
-            words = _ATTACKERS[row.trial["attacker"]][0] + taught(row.trial["students"])
-            groups[row.trial["dataset"], words, row.trial["profile"]].append(row.outcome["stability"])
-    lines = []
-    for (dataset, words, profile), found in sorted(groups.items()):
-        counts = [
-            f"{sum(each[way]['holds'] for each in found)}/{len(found)} "
-            f"({median(each[way]['changed'] for each in found):.0f})"
-            for way in ("budget", "residuals", "projected")
-        ]
-        middle = [median(each[name] for each in found) for name in ("margin", "residual", "flipped")]
-        scores = [median(each[name] for each in found) for name in ("score", "student_score", "threshold")]
-        lines.append(
-            (
-                DATASETS[dataset],
-                words,
-                profile,
-                f"{middle[0]:.2f}",
-                f"{middle[1]:.2f}",
-                *counts,
-                f"{middle[2]:.0f}",
-                " → ".join(f"{each:.0f}" for each in scores[:2]),
-                f"{scores[2]:.0f}",
-                f"{sum(each['student_beyond'] for each in found)}/{len(found)}",
-            )
-        )
-    head = (
-        "data",
-        "attacker",
-        "profile",
-        "margin",
-        "residual",
-        "holds by `eq:score-k` (k)",
-        "by residuals (k)",
-        "by projections (k)",
-        "flipped",
-        "score",
-        "threshold",
-        "student beyond",
-    )
-    return markdown(head, lines)
 
 
 def innocents_table(rows: Iterable[Row]) -> str:
