@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any, Final
 
 from zktrace.baselines.listing import LISTED, SOURCES, SUPPORT
-from zktrace.studies.cells import DATASETS, column_names, named
+from zktrace.studies.cells import DATASETS, column_names, named, papers
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
 
@@ -42,7 +42,7 @@ PAPER: Final[Mapping[str, PaperSystem]] = {  # tab:baselines, tab:kd
     "deepmarks": _paper("- - -", "- - -", "-"),
     "zk-trace": _paper(".934 .98 10/10", ".849 1.00 10/10", "0.6 MB"),  # identity marks, feature carrier
 }
-KD_DATA: Final = ("gnss", "cifar10")
+KD_DATA: Final = {"gnss": "GNSS", "recordings": DATASETS["recordings"], "cifar10": "CIFAR-10"}
 PAPER_KD_OWN: Final = {"weight": "0/10", "feature": "10/10"}  # tab:kd, of each of them
 PAPER_FRAMING: Final = {"in the paper, all": 0.50, "in the paper, within its design": 0.58}  # of DeepMarks
 DESIGNED: Final = 5  # colluders of the code that DeepMarks has here
@@ -102,14 +102,14 @@ def _line(data: str, name: str, parts: _Parts) -> tuple[str, ...]:
         DATASETS[data],
         name,
         ", ".join(str(row.trial["seed"]) for row in parts["marks"]),
-        f"{_spread([each['accuracy'] for each in some])} ({paper.accuracy.get(data, '-')})",
+        f"{_spread([each['accuracy'] for each in some])} ({paper.accuracy.get(papers(data), '-')})",
         f"{mean(each['accuracy_unmarked'] - each['accuracy_shared'] for each in some):+.3f}",
-        f"{_spread([each['mark'] for each in some])} ({paper.mark.get(data, '-')})",
+        f"{_spread([each['mark'] for each in some])} ({paper.mark.get(papers(data), '-')})",
         _copies(name, some),
         _told(name, [(each["early"], each["member"]) for each in some]),
         _told(name, [(found, each["member"]) for each in some for found in each["rewrites"].values()]),
         _told(name, _attacked(parts)),
-        f"{_told(name, _distilled(parts))} ({paper.distilled.get(data, '-')})",
+        f"{_told(name, _distilled(parts))} ({paper.distilled.get(papers(data), '-')})",
         _coalitions(name, parts["coalitions"]),
         _innocents(parts["innocents"]),
         _queries(some),
@@ -201,22 +201,31 @@ def kd_table(rows: Iterable[Row]) -> str:
     """By system, then by carrier of ours: students that keep the native mark, and how good they are."""
     rows = list(rows)
     found, lines = grouped(row for row in rows if row.trial.get("part") == "distillation"), []
+    columns = _kd_columns(rows)
     for name in LISTED:
         cells = []
-        for data in KD_DATA:
+        for data in columns:
             some = found.get((data, name), {}).get("distillation", [])
-            paper = _papers(name).distilled.get(data, "-")
+            paper = _papers(name).distilled.get(papers(data), "-")
             kept = [(row.outcome, _member(row)) for row in some]
             accuracy = f", {mean(row.outcome['accuracy'] for row in some):.3f}" if some else ""
             cells.append(f"{_told(name, kept)}{accuracy} ({paper})")
         if any(key[1] == name for key in found):
             given = [(row.trial["epochs"], row.trial["samples"]) for row in rows_of(found, name)]
             lines.append((name, LISTED[name].place, *_taught(given), *cells))
-    head = ("system", "carrier", "epochs", "images", "GNSS, accuracy (paper)", "CIFAR-10, accuracy (paper)")
-    return markdown(head, [*lines, *_own_students(rows)])
+    head = (f"{KD_DATA[data]}, accuracy (paper)" for data in columns)
+    own = _own_students(rows, columns)
+    return markdown(("system", "carrier", "epochs", "images", *head), [*lines, *own])
 
 
-def _own_students(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _kd_columns(rows: Iterable[Row]) -> list[str]:
+    """Simulated GNSS and CIFAR-10, and recordings where there are some."""
+    found = {row.trial.get("dataset") for row in rows}
+    missing = {"gnss"} - found if "recordings" in found else {"recordings"}
+    return [data for data in KD_DATA if data not in missing]
+
+
+def _own_students(rows: Sequence[Row], columns: Sequence[str]) -> list[tuple[str, ...]]:
     """The same of copies with all carriers of a profile, each read by itself (rows of `attacks`)."""
     students = [
         row
@@ -228,7 +237,7 @@ def _own_students(rows: Sequence[Row]) -> list[tuple[str, ...]]:
         some = [row for row in students if row.trial["target"] == profile]
         for name in column_names(some)[:-1]:
             given = [(row.trial["parameters"]["epochs"], row.trial["samples"]) for row in some]
-            cells = [_own_cell([r for r in some if r.trial["dataset"] == data], name) for data in KD_DATA]
+            cells = [_own_cell([r for r in some if r.trial["dataset"] == data], name) for data in columns]
             lines.append((f"zk-trace, profile {profile}", name, *_taught(given), *cells))
     return lines
 

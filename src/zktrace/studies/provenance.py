@@ -13,7 +13,7 @@ def provenance(rows: Sequence[Row]) -> str:
         return ""
     told = []
     for data in [*DATASETS, None]:
-        some = [row for row in rows if _dataset(row.trial) == data]
+        some = [row for row in rows if dataset_in(row.trial) == data]
         if some:
             title = "No data" if data is None else DATASETS[data]
             told.append(f"{title}: {'; '.join(_facts(some))}.")
@@ -22,7 +22,8 @@ def provenance(rows: Sequence[Row]) -> str:
     return " ".join([*told, f"{len(rows)} row{'s' * (len(rows) != 1)}, made at {shown}."])
 
 
-def _dataset(trial: Mapping[str, Any]) -> str | None:
+def dataset_in(trial: Mapping[str, Any]) -> str | None:
+    """The data of a trial, whichever way its study writes them; None of none that is known."""
     given = trial.get("dataset") or trial.get("preset", {}).get("data", {}).get("dataset")
     return given if given in DATASETS else None
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from zktrace.certificates.lengths import candidate_threshold
 from zktrace.studies.baselines_tables import PAPER_FRAMING, framing
-from zktrace.studies.cells import DATASETS
+from zktrace.studies.cells import DATASETS, papers
 from zktrace.studies.figures import HUES, MARKERS, Curve, FigureData, Hue, Marker, Panel, Point, Reference
 from zktrace.studies.rows import Row
 from zktrace.studies.tracing_rows import CANDIDATE, NORMAL, TEN, Setting
@@ -111,7 +111,7 @@ def _traced(
     framed = tuple(_share(everybody, lambda each: each.framed > 0))
     curves.append(Curve(label="innocent framed, any", points=framed, hue="grey", marker="cross"))
     for carrier, rule in _TOLD:
-        values = PAPER_COLLUSION.get((carrier, data, TEN, rule), {})
+        values = PAPER_COLLUSION.get((carrier, papers(data), TEN, rule), {})
         points = tuple((float(x), values[size]) for x, size in enumerate(SIZES) if size in values)
         if points:
             hue, marker = looks.get((carrier, "paper"), ("grey", "star"))
