@@ -198,6 +198,8 @@ def test_distillers_are_counted_by_class() -> None:
     assert features["feature, paper's profile"] == "1/1"
     assert features["feature, informed"] == "0/1"
     assert features["the paper's feature, both data sets"] == "20/20"
+    assert (features["seeds, paper's profile"], features["seeds, informed"]) == ("1", "1")
+    assert (isometry["seeds, paper's profile"], isometry["seeds, informed"]) == ("1", "0")
     assert isometry["feature, informed"] == "-"
     assert isometry["the paper's feature, both data sets"] == "0/20"
 
@@ -223,6 +225,10 @@ def test_words_say_where_rows_agree_and_where_they_do_not() -> None:
     assert "a copy costs 0.10 points at best and costs 0.10 points at worst" in said["twocarrier"]
     assert "As in the paper: feature matching 1/1 (20/20)" in said["kdclass"]
     assert "Not as in the paper: feature isometry 1/1 (0/20)" in said["kdclass"]
+    assert (
+        "read on all carriers, those who escape are feature matching on CIFAR-10 (seed 3)." in said["kdclass"]
+    )
+    assert "nobody escapes" in WORDS["kdclass"]([*KD[:1], disguised("features", "informed", 1, epochs=8)])
     assert (
         "costs 3.50 points (less than the paper's 10.90), from 2.0 lost to 5.0 lost by class"
         in (said["copy-cost"])

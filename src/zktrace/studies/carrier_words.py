@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from statistics import mean
-from typing import Final
+from typing import Any, Final
 
 from zktrace.studies.carrier_tables import (
     PAPER_KDCLASS,
@@ -19,7 +19,7 @@ from zktrace.studies.carrier_tables import (
     shown_most,
     target,
 )
-from zktrace.studies.cells import papers
+from zktrace.studies.cells import DATASETS, papers
 from zktrace.studies.rows import Row
 from zktrace.studies.tracing_phrases import NEAR, NO_ROWS, listed, place, why
 from zktrace.studies.tracing_rows import (
@@ -93,8 +93,8 @@ def kdclass_words(rows: Iterable[Row]) -> str:
         rows_of = [row for (_, who, _), some in groups.items() if who == attacker for row in some["paper"]]
         told = column_of(rows_of, "feature")
         if told:
-            kept = sum(bool(each["caught"]) and not each["framed"] for each in told)
-            same = abs(kept / len(told) - paper / PAPER_RUNS) <= NEAR
+            kept = sum(map(_owner, told))
+            same = round(abs(kept / len(told) - paper / PAPER_RUNS), 6) <= NEAR
             (alike if same else unlike).append(f"{words} {kept}/{len(told)} ({paper}/{PAPER_RUNS})")
     if not alike and not unlike:
         return NO_ROWS
@@ -103,7 +103,27 @@ def kdclass_words(rows: Iterable[Row]) -> str:
     why = " Ours are named under a certificate, of fewer epochs; the paper's by a threshold, of 80."
     return (
         f"Named by the feature carrier in the paper's profile (and the paper's count). {first}{differ}{why}"
+        f"{_escapes(groups)}"
     )
+
+
+def _escapes(groups: Mapping[tuple[str, str, str], Mapping[str, list[Row]]]) -> str:
+    """Whose owner is not named in our profile, by all carriers together, or somebody else too."""
+    missed, tried = [], 0
+    for (dataset, attacker, _), found in groups.items():
+        named = [(row, _owner(row.outcome["columns"]["all"])) for row in found.get("informed", [])]
+        tried += len(named)
+        seeds = ", ".join(str(row.trial["seed"]) for row, kept in named if not kept)
+        if seeds:
+            missed.append(f"{PAPER_KDCLASS[attacker][0]} on {DATASETS[dataset]} (seed {seeds})")
+    if not tried:
+        return ""
+    who = f"those who escape are {listed(missed)}" if missed else "nobody escapes"
+    return f" Of our profile, read on all carriers, {who}."
+
+
+def _owner(column: Mapping[str, Any]) -> bool:
+    return bool(column["caught"]) and not column["framed"]
 
 
 def copy_cost_words(rows: Iterable[Row]) -> str:
