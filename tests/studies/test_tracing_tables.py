@@ -225,9 +225,8 @@ def test_words_say_where_rows_agree_and_where_they_do_not() -> None:
     assert "a copy costs 0.10 points at best and costs 0.10 points at worst" in said["twocarrier"]
     assert "As in the paper: feature matching 1/1 (20/20)" in said["kdclass"]
     assert "Not as in the paper: feature isometry 1/1 (0/20)" in said["kdclass"]
-    assert (
-        "read on all carriers, those who escape are feature matching on CIFAR-10 (seed 3)." in said["kdclass"]
-    )
+    escaped = "read on all carriers, owners escape: 1/1 by feature matching, 8 epochs on CIFAR-10 (seed 3)."
+    assert escaped in said["kdclass"]
     assert "nobody escapes" in WORDS["kdclass"]([*KD[:1], disguised("features", "informed", 1, epochs=8)])
     assert (
         "costs 3.50 points (less than the paper's 10.90), from 2.0 lost to 5.0 lost by class"
@@ -380,3 +379,26 @@ def test_our_own_profile_has_no_values_of_the_paper_beside_it() -> None:
     (line,) = drawn(twocarrier_table(rows))
     assert (line["positions (paper)"], line["max k, certificate"]) == ("512", "1, none larger tried")
     assert not any("(" in cell for cell in line.values())
+
+
+def test_copies_with_all_carriers_have_lines_of_their_own() -> None:
+    every = [
+        sized(1, [leak([0], [0], carrier="spread")], profile="informed"),
+        sized(1, [leak([0, 1], [0, 1], carrier="spread"), leak([0, 2], [2])], profile="informed"),
+    ]
+    for each in every:
+        each.trial["carriers"] = ["spread", "weight"]
+    rows = [*ROWS, *every]
+    alone = drawn(isolation_table(rows))[-1]
+    assert (alone["carrier"], alone["isolated, certificate"], alone["q_owner (paper)"]) == (
+        "spread+weight",
+        "1/1",
+        "-",
+    )
+    several = drawn(collusion_table(rows))[-1]
+    assert (several["carrier"], several["k = 2 (paper)"]) == ("spread+weight", "1.00")
+    assert several["everybody named, by k"] == "0.50"
+    assert several["mean disagreement, by k (paper)"] == "-"
+    assert drawn(certified_audit_table(rows))[-1]["both of a pair named"] == "1/2"
+    assert {each["carrier"] for each in drawn(twocarrier_table(rows))} == {"weight", "spread"}
+    assert "isolates 1/1 by spread and 1/1 by spread+weight" in WORDS["isolation"](rows)

@@ -110,16 +110,17 @@ def kdclass_words(rows: Iterable[Row]) -> str:
 def _escapes(groups: Mapping[tuple[str, str, str], Mapping[str, list[Row]]]) -> str:
     """Whose owner is not named in our profile, by all carriers together, or somebody else too."""
     missed, tried = [], 0
-    for (dataset, attacker, _), found in groups.items():
+    for (dataset, attacker, way), found in groups.items():
         named = [(row, _owner(row.outcome["columns"]["all"])) for row in found.get("informed", [])]
         tried += len(named)
         seeds = ", ".join(str(row.trial["seed"]) for row, kept in named if not kept)
         if seeds:
-            missed.append(f"{PAPER_KDCLASS[attacker][0]} on {DATASETS[dataset]} (seed {seeds})")
+            lost = f"{sum(not kept for _, kept in named)}/{len(named)} by"
+            missed.append(f"{lost} {PAPER_KDCLASS[attacker][0]}{way} on {DATASETS[dataset]} (seed {seeds})")
     if not tried:
         return ""
-    who = f"those who escape are {listed(missed)}" if missed else "nobody escapes"
-    return f" Of our profile, read on all carriers, {who}."
+    who = f"owners escape: {'; '.join(missed)}" if missed else "nobody escapes"
+    return f" In our profile, read on all carriers, {who}."
 
 
 def _owner(column: Mapping[str, Any]) -> bool:

@@ -204,7 +204,7 @@ def _apart(setting: Setting, leaks: list[LeakRow]) -> str:
     """The mean disagreement with colluders' rows, by size."""
     sizes = [size for size in SIZES[1:] if any(each.size == size for each in leaks)]
     ours = [measured([each for each in leaks if each.size == size], "disagreement") for size in sizes]
-    short = "/".join(each.split(" ")[0] for each in ours)
+    short = "/".join(each.split(" ")[0] for each in ours) if set(ours) != {"-"} else "-"
     paper = PAPER_DISAGREEMENT.get(setting.papers, {})
     theirs = "/".join(f"{paper[size]:.2f}" for size in sizes if size in paper) or None
     return short + _beside(setting, theirs, given=setting.usual)
