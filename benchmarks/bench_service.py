@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -224,6 +225,42 @@ def enrolment_rows(home: Workspace, *, seconds: float = 15) -> list[Row]:
     ]
 
 
+def admitting(
+    root: Path, number: int, count: int, ready: Barrier, took: "multiprocessing.Queue[float]"
+) -> None:
+    """One process of four: stations with requests of their own, each proof verified."""
+    home = Workspace.open(root)
+    home.database.keep_connections()
+    made = [Request.make(SecretKey.generate(), home.offer) for _ in range(count)]
+    home.registry.ledger()
+    ready.wait()
+    start = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(lambda at: home.admit(f"asked-{number}-{at}", made[at]), range(count)):
+            pass
+    took.put(time.perf_counter() - start)
+
+
+def admitting_rows(home: Workspace, *, each: int = 300) -> list[Row]:
+    """The same with proofs: how many stations two cores take in. Their requests are made before."""
+    before = home.registry.ledger().size
+    context = multiprocessing.get_context("spawn")
+    ready, took = context.Barrier(PROCESSES), context.Queue()
+    crew = [
+        context.Process(target=admitting, args=(home.root, at, each, ready, took)) for at in range(PROCESSES)
+    ]
+    for one in crew:
+        one.start()
+    seconds = max(took.get() for _ in crew)
+    for one in crew:
+        one.join()
+    lost = before + PROCESSES * each - home.registry.verify().size
+    return [
+        Row(name="stations enrolled, every proof verified", value=PROCESSES * each / seconds, unit="/s"),
+        at_most("of them lost", lost, "entries", 0),
+    ]
+
+
 def verify_row() -> Row:
     """What a request costs before it gets to the log."""
     asked = Request.make(SecretKey.generate(), bytes(32))
@@ -348,7 +385,7 @@ def main() -> None:
         tokens = Tokens(database)
         operator = tokens.issue("session", Visitor(role="operator", name="an-operator"))
         if "enrolments" in given.only:
-            rows += [*enrolment_rows(home), verify_row()]
+            rows += [*enrolment_rows(home), *admitting_rows(home), verify_row()]
         with serving(home) as (url, process):
             if "overview" in given.only:
                 rows += overview_rows(url, operator)
