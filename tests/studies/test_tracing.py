@@ -126,7 +126,10 @@ def test_the_study_names_colluders_and_is_resumed(tmp_path: Path) -> None:
     assert (again.made, again.there) == ([], 8)
     assert Fraction(made[0].trial["budget"]) == Fraction(1, 1000)
     table = tracing_table(rows.read())
-    assert "| weight | informed | GNSS, simulated | 3/3 | 3/3, all 3 | 1/1, all 1 | - | - | 0 |" in table
+    assert (
+        "| weight | informed | GNSS, simulated, 4 stations | 3/3 | 3/3, all 3 | 1/1, all 1 | - | - | 0 |"
+        in table
+    )
 
 
 def test_a_finished_models_rows_are_told_by_the_same_facts_as_ever() -> None:
