@@ -199,7 +199,7 @@ def _values(cells: Iterable[PaperCell], row: Row) -> tuple[str, ...]:
 
 
 def _seeds(rows: list[Row]) -> str:
-    return ", ".join(str(row.trial["seed"]) for row in rows)
+    return str(len({row.trial["seed"] for row in rows}))
 
 
 def accuracies(rows: Iterable[Row]) -> list[float]:

@@ -40,7 +40,7 @@ PAPER: Final[Mapping[str, PaperSystem]] = {  # tab:baselines, tab:kd
     "fedipr": _paper(".925 .997 0/10", ".849 .980 0/10", "2.3 MB"),
     "waffle": _paper(".933 .218 .30", ".846 .289 .00", "0.3 MB"),
     "deepmarks": _paper("- - -", "- - -", "-"),
-    "zk-trace": _paper(".934 .98 10/10", ".849 1.00 10/10", "0.6 MB"),  # identity marks, feature carrier
+    "zk-trace": _paper(".934 .98 0/10", ".849 1.00 0/10", "0.6 MB"),  # identity marks, weight carrier
 }
 KD_DATA: Final = {"gnss": "GNSS", "recordings": DATASETS["recordings"], "cifar10": "CIFAR-10"}
 PAPER_KD_OWN: Final = {"weight": "0/10", "feature": "10/10"}  # tab:kd, of each of them
