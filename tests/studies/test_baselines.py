@@ -20,12 +20,11 @@ from zktrace.studies.baselines_field import Field
 from zktrace.studies.baselines_tables import (
     baselines_coalitions_table,
     baselines_table,
-    baselines_words,
     framing,
     kd_table,
-    kd_words,
     retained,
 )
+from zktrace.studies.baselines_words import baselines_words, kd_words
 from zktrace.studies.exhibits import EXHIBITS
 from zktrace.studies.provenance import provenance
 from zktrace.studies.rows import Row, Rows

@@ -139,13 +139,14 @@ def _told(name: str, found: Sequence[tuple[Mapping[str, Any], int]]) -> str:
     return count + (f", {framed} name an innocent" if framed else "")
 
 
-def _member(row: Row) -> int:
+def member_of(row: Row) -> int:
+    """Whose copy a student learned from, and whose leaked."""
     return int(row.trial["seed"] % row.trial["preset"]["federation"]["clients"])
 
 
 def _attacked(parts: _Parts) -> list[tuple[Mapping[str, Any], int]]:
     return [
-        (found, _member(row))
+        (found, member_of(row))
         for row in parts["attacks"]
         for found in row.outcome["attacks"]
         if found["family"] != "none"
@@ -153,7 +154,7 @@ def _attacked(parts: _Parts) -> list[tuple[Mapping[str, Any], int]]:
 
 
 def _distilled(parts: _Parts) -> list[tuple[Mapping[str, Any], int]]:
-    return [(row.outcome, _member(row)) for row in parts["distillation"]]
+    return [(row.outcome, member_of(row)) for row in parts["distillation"]]
 
 
 def _coalitions(name: str, rows: Sequence[Row]) -> str:
@@ -207,7 +208,7 @@ def kd_table(rows: Iterable[Row]) -> str:
         for data in columns:
             some = found.get((data, name), {}).get("distillation", [])
             paper = _papers(name).distilled.get(papers(data), "-")
-            kept = [(row.outcome, _member(row)) for row in some]
+            kept = [(row.outcome, member_of(row)) for row in some]
             accuracy = f", {mean(row.outcome['accuracy'] for row in some):.3f}" if some else ""
             cells.append(f"{_told(name, kept)}{accuracy} ({paper})")
         if any(key[1] == name for key in found):
@@ -308,44 +309,3 @@ def baseline_parameters_table(_: Iterable[Row]) -> str:
         for each in kind().parameters()
     ]
     return markdown(("system", "parameter", "value", "value is", "what it is"), lines)
-
-
-def baselines_words(rows: Sequence[Row]) -> str:
-    """Who names innocents, and how large marks are."""
-    told = []
-    for (data, name), parts in grouped(rows).items():
-        keys = sum(row.trial["keys"] for row in parts["innocents"])
-        named = sum(row.outcome["named"] for row in parts["innocents"])
-        if named:
-            told.append(
-                f"{name}, {DATASETS[data]}: an unmarked model names somebody with {named} of {keys} keys."
-            )
-    for within, words in ((False, "of all sizes"), (True, f"of at most {DESIGNED} members")):
-        counts = framing(rows, within=within)
-        if counts is not None:
-            paper = list(PAPER_FRAMING.values())[within]
-            told.append(
-                f"DeepMarks frames somebody in {counts[0]} of {counts[1]} averaged coalitions {words} "
-                f"(paper: {100 * paper:.0f} %)."
-            )
-    counts = framing(rows)
-    if counts is not None and counts[0] / counts[1] < min(PAPER_FRAMING.values()) / 2:
-        told.append(
-            "Words are read exactly here, along centred directions; the paper's wrong names come from words "
-            "that are read through the noise of averaging, which its code does not withstand."
-        )
-    return " ".join(told)
-
-
-def kd_words(rows: Sequence[Row]) -> str:
-    """How many of all students keep a mark."""
-    every = [(name, row) for (_, name), parts in grouped(rows).items() for row in parts["distillation"]]
-    if not every:
-        return ""
-    kept = sum(retained(name, row.outcome, _member(row)) for name, row in every)
-    framed = sum(row.outcome["framed"] > 0 for _, row in every)
-    samples = sorted({row.trial["samples"] for _, row in every})
-    return (
-        f"{kept} of {len(every)} students keep what their system is for; {framed} name an innocent. A "
-        f"student learns from {' or '.join(f'{each:,}' for each in samples)} images."
-    )

@@ -164,7 +164,8 @@ def _targets(paid: Mapping[Setting, list[Row]]) -> str:
                 missed.append(f"{_called(setting)} on {place(setting)} ({beyond})")
     if not told:
         return ""
-    asked = f"{TARGET:g} points a carrier, {TARGETS['feature']:g} for feature, {TOGETHER:g} for all at once"
+    others = "".join(f", {points:g} for {name}" for name, points in TARGETS.items())
+    asked = f"{TARGET:g} points a carrier{others}, {TOGETHER:g} for all at once"
     every = "; ".join(f"on {where} {listed(some)}" for where, some in told.items())
     who = f"It is missed by {listed(missed)}." if missed else "None misses it."
     return f" Mean cost of a copy in our profile, in accuracy: {every}. Our target is at most {asked}. {who}"

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from zktrace.errors import InputError
 from zktrace.studies.attack_words import attacks_carriers_words, attacks_words
-from zktrace.studies.baselines_tables import baselines_words, kd_words
+from zktrace.studies.baselines_words import baselines_words, kd_words
 from zktrace.studies.carrier_words import copy_cost_words, kdclass_words, twocarrier_words
 from zktrace.studies.channel_price import channel_price_figure, channel_price_words
 from zktrace.studies.computed_tables import (

@@ -53,7 +53,9 @@ PAPER_ISOLATION: Final = {  # carrier, data, stations -> isolated, q_owner, near
     ("weight", "cifar10", 10): ("100/100", ".15", ".29 to .31", "1.00"),
     ("weight", "cifar10", 40): ("400/400", ".06", ".25 to .26", "1.00"),
 }
-PAPER_SHIFTED: Final = ("toward chance", ".98")  # sub:stressors: isolated by weight on GNSS, attribution
+PAPER_SHIFTED: Final = {  # sub:stressors, of shifted receivers: isolated, attribution
+    ("weight", "gnss"): ("toward chance", ".98"),
+}
 PAPER_COLLUSION: Final[Mapping[tuple[str, str, int, str], Mapping[int, float]]] = {
     ("weight", "gnss", 10, NORMAL): {2: 1.0, 3: 0.95, 5: 0.4, 8: 0.15},
     ("weight", "cifar10", 10, NORMAL): {2: 1.0, 3: 0.75, 5: 0.35, 8: 0.0},
@@ -155,8 +157,9 @@ def paper_isolation(setting: Setting) -> tuple[str | None, ...]:
     nothing = (None,) * 4
     if setting.plain:
         return PAPER_ISOLATION.get((*setting.papers, setting.stations), nothing)
-    if setting.variant == "shift" and setting.papers == ("weight", "gnss"):
-        return PAPER_SHIFTED[0], None, None, PAPER_SHIFTED[1]
+    if setting.variant == "shift" and setting.papers in PAPER_SHIFTED:
+        isolated, attribution = PAPER_SHIFTED[setting.papers]
+        return isolated, None, None, attribution
     return nothing
 
 
