@@ -288,12 +288,14 @@ class Workspace(Home):
         *,
         scores: str | Path | NDArray[Any] | None = None,
         level: Budget = BUDGET,
+        network: NetworkGiven | None = None,
     ) -> TracedCase:
         """An interrupted investigation carried to its verdict, as planned on record. Nothing is spent."""
         record = self.registry.ledger().investigations.get(place)
         if record is None:
             raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
-        return self._again(resume, record, place, suspect=suspect, scores=scores, level=as_budget(level))
+        own, eps = as_network(network), as_budget(level)
+        return self._again(resume, record, place, suspect=suspect, scores=scores, level=eps, network=own)
 
     def _again(
         self,

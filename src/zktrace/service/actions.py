@@ -139,8 +139,13 @@ def jobs(desk: AtDesk, _: Operator) -> Facts:
 
 @router.get("/jobs/{id}", tags=JOBS)
 def job(id: str, desk: AtDesk, _: Operator) -> Facts:
-    """A job: how far it is, the plan that waits for a confirmation, or what came of it."""
-    return shown(desk.jobs.find(id))
+    """A job: how far it is, the plan that waits for a confirmation, or what came of it.
+
+    Of one that failed `open` is the investigation that it had paid for, if that still has no verdict.
+    """
+    found = desk.jobs.find(id)
+    line = asking.unfinished(desk, found)
+    return shown(found) | {"open": None if line is None or line.verdict is not None else line.place}
 
 
 @router.post("/jobs/{id}/confirm", tags=JOBS)
@@ -153,6 +158,12 @@ def confirm(id: str, desk: AtDesk, visitor: Operator) -> Facts:
 def cancel(id: str, desk: AtDesk, _: Operator) -> Facts:
     """End a job, or ask one that runs to stop."""
     return shown(asking.cancel(desk, id))
+
+
+@router.post("/cases/{place}/carry-on", tags=JOBS, status_code=202)
+def carry_on(place: int, desk: AtDesk, visitor: Operator) -> Facts:
+    """Carry an investigation that was paid for and has no verdict to its verdict. Nothing is spent."""
+    return shown(asking.carry_on(desk, place, by=visitor.name))
 
 
 @router.post("/investigations", tags=JOBS, status_code=202)

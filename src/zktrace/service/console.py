@@ -1,5 +1,6 @@
 """The console: pages that show what the API says, for people. They work without JavaScript."""
 
+from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -10,11 +11,12 @@ from markupsafe import Markup
 from zktrace.errors import Denied
 from zktrace.registry.ledger import Ledger
 from zktrace.report.page import POLICY as REPORT_POLICY
-from zktrace.service import facts
+from zktrace.service import asking, facts
 from zktrace.service.access import COOKIE, Anybody, AtDesk, Fields, Member, OwnFields, Reader
 from zktrace.service.api import evidence_file, proven
 from zktrace.service.counted import Counted
 from zktrace.service.desk import FrontDesk
+from zktrace.service.jobs import JobRow
 from zktrace.service.pages import page, part, static
 from zktrace.service.problems import not_there
 from zktrace.service.visitors import PUBLIC, SECONDS, Visitor
@@ -151,15 +153,19 @@ def cases(request: Request, desk: AtDesk, visitor: Reader, start: From = 0) -> H
 
 
 @router.get("/cases/{place:int}")
-def case(request: Request, place: int, desk: AtDesk, _: Reader) -> HTMLResponse:
+def case(request: Request, place: int, desk: AtDesk, visitor: Reader) -> HTMLResponse:
     """An investigation from its plan to its verdict."""
     ledger = desk.home.registry.ledger()
     found = facts.case_facts_of(desk.home, ledger, place)
+    asked = found["verdict"] is None and visitor.role == "operator"
+    at_it = asking.carrying(desk, facts.case_line(ledger, place)) if asked else None
     return page(
         request,
         "case.html",
         case=found,
         report=report_path(desk.home, place).is_file(),
+        job=at_it if isinstance(at_it, JobRow) else None,
+        kept=isinstance(at_it, Path),
         head=facts.head_facts(ledger)["head"],
     )
 

@@ -18,6 +18,7 @@ from zktrace.front.suspects import ReadSuspect, read_suspect
 from zktrace.front.workspace import Workspace
 from zktrace.models import model_digest, open_model
 from zktrace.primitives.files import sweep
+from zktrace.registry.ledger import Ledger
 from zktrace.releases import OpenRelease
 from zktrace.service.jobs import JobRow, Jobs, Kind
 from zktrace.service.store import folder
@@ -30,9 +31,24 @@ Result = dict[str, Any]
 def carry_out(home: Workspace, jobs: Jobs, job: JobRow) -> None:
     """Do a job and settle it. Its errors are the caller's."""
     if job.kind == "trace" and job.confirmed_by is None:
+        jobs.report(job, share=0.0, note="reading the suspect")
         jobs.settle(job, "waiting", result=_planned(home, job))
-    else:
-        jobs.settle(job, "done", result=_WORK[job.kind](home, jobs, job))
+        return
+    jobs.settle(job, "done", result=_WORK[job.kind](home, jobs, job))
+    if job.kind == "release":  # not before: whoever takes the job up again needs it
+        drop_upload(job)
+
+
+def drop_upload(job: JobRow) -> None:
+    """What was uploaded for a job goes; a suspect that another job is about as well stays."""
+    if "file" in job.arguments and "place" not in job.arguments:
+        Path(job.arguments["file"]).unlink(missing_ok=True)
+
+
+def said(home: Workspace, job: JobRow, error: str) -> str:
+    """What went wrong, without the places of files on this machine."""
+    file = str(job.arguments.get("file") or home.root)
+    return error.replace(file, "the uploaded file").replace(str(home.root), "the workspace")
 
 
 def _read(home: Workspace, job: JobRow) -> tuple[OpenRelease, ReadSuspect]:
@@ -61,21 +77,38 @@ def _planned(home: Workspace, job: JobRow) -> Result:
 
 def _trace(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """The investigation. A first attempt that was killed may have paid for it: then that one goes on."""
-    path, release = Path(job.arguments["file"]), job.arguments["release"]
-    budget, suspect = Fraction(job.arguments["budget"]), bytes.fromhex(job.result["suspect"])
-    began = int(job.result["began"])
+    path, ledger = Path(job.arguments["file"]), home.registry.ledger()
     jobs.report(job, share=0.1, note="reading the suspect")
-    place = begun(home.registry.ledger(), suspect, release, began)
-    if place is None:
-        if model_digest(open_model(path)) != suspect:
-            raise Refused("the uploaded file is no longer the one that was planned for")
-        case = home.trace(path, budget=budget, release=release, once_after=began)
-    else:
-        case = home.resume(place, path, level=budget)
-    return _told(home, case)
+    place = paid_for(ledger, job)
+    if place is not None:
+        return _told(home, home.resume(place, path), *_other_price(ledger, job, place))
+    suspect, began = bytes.fromhex(job.result["suspect"]), int(job.result["began"])
+    if model_digest(open_model(path)) != suspect:
+        raise Refused("the uploaded file is no longer the one that was planned for")
+    budget, release = Fraction(job.arguments["budget"]), job.arguments["release"]
+    return _told(home, home.trace(path, budget=budget, release=release, once_after=began))
 
 
-def _told(home: Workspace, case: TracedCase) -> Result:
+def paid_for(ledger: Ledger, job: JobRow) -> int | None:
+    """The investigation on record that a job carries to its verdict, if there is one."""
+    if "place" in job.arguments:
+        return int(job.arguments["place"])
+    if job.kind != "trace" or "began" not in job.result:
+        return None
+    suspect = bytes.fromhex(job.result["suspect"])
+    return begun(ledger, suspect, job.arguments["release"], int(job.result["began"]))
+
+
+def _other_price(ledger: Ledger, job: JobRow, place: int) -> tuple[str, ...]:
+    """That an investigation is somebody else's: it was begun after this one was confirmed."""
+    price, asked = str(ledger.investigations[place].budget), job.arguments["budget"]
+    if price == asked:
+        return ()
+    said = f"entry {place} investigated this suspect already, at the price of {price}: {asked} was not spent"
+    return (said,)
+
+
+def _told(home: Workspace, case: TracedCase, *warnings: str) -> Result:
     page = report_path(home, case.case.place)
     case.report(page, replace=True)
     return {
@@ -83,7 +116,7 @@ def _told(home: Workspace, case: TracedCase) -> Result:
         "verdict": str(case.verdict),
         "named": list(case.named),
         "evidence": None if case.path is None else case.path.name,
-        "warnings": list(case.warnings),
+        "warnings": [*warnings, *case.warnings],
     }
 
 
@@ -121,7 +154,6 @@ def _release(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
         opened = home.opened(name)
     else:
         opened = home.release(path, name=name)
-    path.unlink(missing_ok=True)
     return {"release": opened.name, "carriers": list(opened.carriers), "model": opened.record.model.hex()}
 
 
