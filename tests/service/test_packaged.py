@@ -1,4 +1,4 @@
-"""The unit and the container file start a service that can be reached: options that exist, and fit each other."""
+"""The unit and the container file start a service that can be reached: options that fit each other."""
 
 import json
 import re

@@ -22,8 +22,8 @@ from zktrace.registry.stores.database import Database, Statements
 from zktrace.service.problems import not_there
 
 State = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
-Kind = Literal["trace", "dispatch", "release", "copy"]
-KINDS: Final[tuple[Kind, ...]] = ("trace", "dispatch", "release", "copy")
+Kind = Literal["trace", "dispatch", "release", "copy", "receipt"]
+KINDS: Final[tuple[Kind, ...]] = ("trace", "dispatch", "release", "copy", "receipt")
 LEASE: Final = 30.0  # seconds
 ATTEMPTS: Final = 3  # a job that ended its worker so often is given up
 PAUSE: Final = 5.0  # seconds before a job is taken up again that could not have what it needs
@@ -31,6 +31,7 @@ LISTED: Final = 100
 _SET_BACK: Final = 60.0  # seconds: clocks of one machine do not differ by more unless somebody sets them
 _ENDED: Final = ("done", "failed", "cancelled")
 _ID: Final = 32  # characters
+_NOT_SHOWN: Final = ("file", "delivery")  # of a result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class JobRow:
             "note": self.note,
             "error": self.error,
             "stopping": self.stopping,
-            "result": {key: value for key, value in self.result.items() if key != "file"},
+            "result": {key: value for key, value in self.result.items() if key not in _NOT_SHOWN},
         }
 
 
@@ -89,9 +90,12 @@ class Jobs:
         self._database = database
 
     def files(self) -> set[str]:
-        """What was uploaded for jobs."""
+        """What was uploaded for jobs and is still wanted: suspects, and what a job that goes on needs."""
         with self._database.reading() as found:
-            rows = found.rows("SELECT arguments FROM zks_jobs WHERE kind IN ('trace', 'release')")
+            rows = found.rows(
+                "SELECT arguments FROM zks_jobs WHERE kind = 'trace' "
+                "OR state IN ('queued', 'running', 'waiting')"
+            )
         return {str(json.loads(each["arguments"]).get("file")) for each in rows}
 
     def add(

@@ -14,11 +14,13 @@ from zktrace.dispatch.dispatching import kept, recipients, remake
 from zktrace.errors import InputError, Refused
 from zktrace.front.case import TracedCase
 from zktrace.front.given import as_budget
+from zktrace.front.receipts import delivery, take
 from zktrace.front.suspects import ReadSuspect, read_suspect
 from zktrace.front.workspace import Workspace
 from zktrace.models import model_digest, open_model
-from zktrace.primitives.files import sweep
+from zktrace.primitives.files import read_bounded, sweep
 from zktrace.registry.ledger import Ledger
+from zktrace.registry.signing import FILE_LIMIT, Receipt
 from zktrace.releases import OpenRelease
 from zktrace.service.jobs import JobRow, Jobs, Kind
 from zktrace.service.store import folder
@@ -35,7 +37,7 @@ def carry_out(home: Workspace, jobs: Jobs, job: JobRow) -> None:
         jobs.settle(job, "waiting", result=_planned(home, job))
         return
     jobs.settle(job, "done", result=_WORK[job.kind](home, jobs, job))
-    if job.kind == "release":  # not before: whoever takes the job up again needs it
+    if job.kind != "trace":  # not before: whoever takes the job up again needs it
         drop_upload(job)
 
 
@@ -174,6 +176,22 @@ def _copy(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     return {"file": str(path), "digest": digest.hex(), "bytes": path.stat().st_size}
 
 
+def _receipt(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
+    """The rounds that a station is asked to sign for; or what it signed, checked and put on record."""
+    station, release = job.arguments["station"], job.arguments["release"]
+    jobs.report(job, share=0.1, note="reading the lists of rounds")
+    if "file" not in job.arguments:
+        made = delivery(home, station, release, rounds=True)
+        return {"delivery": made.to_bytes().decode(), "copies": len(made.copies)}
+    receipt = Receipt.from_bytes(read_bounded(Path(job.arguments["file"]), limit=FILE_LIMIT))
+    copies = len(receipt.delivery.copies)
+    for place, each in home.registry.ledger().received(station=station, release=release):
+        if each.receipt == receipt.digest():  # by a worker that was killed, or sent twice
+            return {"entry": place, "copies": copies}
+    entry = take(home, receipt, allow_weak_params=bool(job.arguments["weak"]))
+    return {"entry": entry, "copies": copies}
+
+
 def _make_room(place: Path) -> None:
     """Take away the oldest copies beyond the limit: they are made again when somebody asks."""
     files = sorted(place.glob("*.safetensors"), key=lambda each: each.stat().st_mtime, reverse=True)
@@ -189,6 +207,7 @@ _WORK: Final[Mapping[Kind, Callable[[Workspace, Jobs, JobRow], Result]]] = {
     "dispatch": _dispatch,
     "release": _release,
     "copy": _copy,
+    "receipt": _receipt,
 }
 
 

@@ -69,6 +69,8 @@ def do(home: Workspace, jobs: Jobs, job: JobRow, *, lease: float = LEASE) -> Non
 def _failed(jobs: Jobs, job: JobRow, error: str) -> None:
     with suppress(Error):  # it is another worker's, or the database is away: the claim runs out
         jobs.settle(job, "failed", error=one_line(error, limit=1000))
+        if job.kind != "trace":
+            drop_upload(job)
 
 
 def _cancelled(jobs: Jobs, job: JobRow, reason: str) -> None:
