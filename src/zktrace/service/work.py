@@ -12,7 +12,7 @@ from typing import Any, Final
 from zktrace.carriers import needs_training
 from zktrace.dispatch.dispatching import kept, recipients, remake
 from zktrace.errors import InputError, Refused
-from zktrace.front.case import TracedCase
+from zktrace.front.case import TracedCase, tried
 from zktrace.front.given import as_budget
 from zktrace.front.receipts import delivery, take
 from zktrace.front.suspects import ReadSuspect, read_suspect
@@ -83,12 +83,12 @@ def _trace(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     jobs.report(job, share=0.1, note="reading the suspect")
     place = paid_for(ledger, job)
     if place is not None:
-        return _told(home, home.resume(place, path), *_other_price(ledger, job, place))
+        return _told(home, job, home.resume(place, path), *_other_price(ledger, job, place))
     suspect, began = bytes.fromhex(job.result["suspect"]), int(job.result["began"])
     if model_digest(open_model(path)) != suspect:
         raise Refused("the uploaded file is no longer the one that was planned for")
     budget, release = Fraction(job.arguments["budget"]), job.arguments["release"]
-    return _told(home, home.trace(path, budget=budget, release=release, once_after=began))
+    return _told(home, job, home.trace(path, budget=budget, release=release, once_after=began))
 
 
 def paid_for(ledger: Ledger, job: JobRow) -> int | None:
@@ -110,15 +110,17 @@ def _other_price(ledger: Ledger, job: JobRow, place: int) -> tuple[str, ...]:
     return (said,)
 
 
-def _told(home: Workspace, case: TracedCase, *warnings: str) -> Result:
-    page = report_path(home, case.case.place)
-    case.report(page, replace=True)
+def _told(home: Workspace, job: JobRow, case: TracedCase, *warnings: str) -> Result:
+    """What came of it. The verdict is on record: what cannot be kept beside it is said, and fails nothing."""
+    failed = tried(lambda: case.report(report_path(home, case.case.place), replace=True))
+    found = (*warnings, *case.warnings, *(f"no report could be written: {each}" for each in failed))
     return {
         "place": case.case.place,
         "verdict": str(case.verdict),
         "named": list(case.named),
         "evidence": None if case.path is None else case.path.name,
-        "warnings": [*warnings, *case.warnings],
+        "report": not failed,
+        "warnings": [said(home, job, each) for each in found],
     }
 
 
