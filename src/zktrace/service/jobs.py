@@ -86,8 +86,8 @@ class Lost(Error):
 class Jobs:
     """The table."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, lease: float = LEASE) -> None:
+        self._database, self._lease = database, lease
 
     def files(self) -> set[str]:
         """What was uploaded for jobs and is still wanted: suspects, and what a job that goes on needs."""
@@ -212,7 +212,7 @@ class Jobs:
         """How far a job is; Cancelled if it is to stop. An investigation that was confirmed never does."""
         with self._database.writing() as change:
             self._put(change, _held(job), share=min(max(share, 0.0), 1.0), note=one_line(note, limit=200))
-        if self.renew(job) and job.confirmed_by is None:
+        if self.renew(job, lease=self._lease) and job.confirmed_by is None:
             raise Cancelled("stopped when it was asked to")
 
     def let_go(self, job: JobRow, *, error: str, pause: float = PAUSE) -> None:

@@ -28,7 +28,7 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 def work(root: Path, ended: Event, *, lease: float = LEASE, pause: float = PAUSE) -> None:
     """Do jobs until `ended`."""
     home = Workspace.open(root)
-    jobs = Jobs(prepared(home))
+    jobs = Jobs(prepared(home), lease=lease)
     while not ended.is_set():
         try:
             job = jobs.claim(lease=lease)
