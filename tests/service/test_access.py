@@ -17,6 +17,7 @@ TABLE: dict[tuple[str, str], set[str]] = {
     ("GET", "/api/v1/log/entries"): EVERYBODY,
     ("GET", "/api/v1/log/entries/{index}"): EVERYBODY,
     ("GET", "/api/v1/log/entries/{index}/proof"): EVERYBODY,
+    ("GET", "/api/v1/log/entries/{index}/tlog-proof"): EVERYBODY,
     ("GET", "/api/v1/log/consistency"): EVERYBODY,
     ("GET", "/api/v1/log/export"): EVERYBODY,
     ("GET", "/api/v1/log/checkpoint"): EVERYBODY,

@@ -217,7 +217,7 @@ def test_a_full_disk_after_the_verdict_is_a_warning_and_tells_no_place_of_this_m
         write_atomic(path, data, **given)
 
     with monkeypatch.context() as patched:
-        for room in ("workspace", "case"):
+        for room in ("suspects", "case"):
             patched.setattr(f"zktrace.front.{room}.write_atomic", full)
         (done,) = small.work()
     assert (done.state, done.result["named"]) == ("done", ["bravo"]), done.error

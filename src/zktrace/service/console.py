@@ -216,6 +216,7 @@ def log_entry(request: Request, index: int, desk: AtDesk, _: Anybody) -> HTMLRes
         text=found.entry.to_bytes().decode(),
         path=[each.hex() for each in found.inclusion.path],
         head=facts.head_facts(desk.home.registry.ledger()),
+        signed=index < facts.signed_size(desk.home),
     )
 
 

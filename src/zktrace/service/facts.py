@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+from zktrace.errors import Refused
 from zktrace.front.case import kept_evidence
 from zktrace.front.workspace import Workspace
 from zktrace.primitives import merkle
@@ -272,6 +273,20 @@ def checkpoint(home: Workspace) -> bytes:
     if note is None:
         raise not_there("this log has signed no checkpoint yet (zktrace log checkpoint)")
     return note.to_bytes()
+
+
+def signed_size(home: Workspace) -> int:
+    """How many entries are under the last checkpoint that was signed."""
+    note = PublicLog(home).last()
+    return 0 if note is None else LogCheckpoint.from_text(note.text).size
+
+
+def log_proof(home: Workspace, index: int) -> bytes:
+    """An entry under the last checkpoint that was signed, for offline use; or that it is not there."""
+    try:
+        return PublicLog(home).proof(index).to_bytes()
+    except Refused as error:
+        raise not_there(str(error)) from error
 
 
 def witness_facts(home: Workspace) -> Facts:

@@ -5,13 +5,14 @@ release and a dispatch are found on record, and an investigation that was paid f
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from zktrace.carriers import needs_training
 from zktrace.dispatch.dispatching import kept, recipients, remake
-from zktrace.errors import InputError, Refused
+from zktrace.errors import InputError, Refused, Unavailable
 from zktrace.front.case import TracedCase, tried
 from zktrace.front.given import as_budget
 from zktrace.front.receipts import delivery, take
@@ -24,7 +25,7 @@ from zktrace.registry.signing import FILE_LIMIT, Receipt
 from zktrace.releases import OpenRelease
 from zktrace.service.jobs import JobRow, Jobs, Kind
 from zktrace.service.store import folder
-from zktrace.tracing import Plan, begun
+from zktrace.tracing import Plan, Steps, begun
 
 FETCHED_LIMIT: Final = 4 << 30  # bytes of copies that were made to be fetched, before the oldest go
 Result = dict[str, Any]
@@ -80,15 +81,26 @@ def _planned(home: Workspace, job: JobRow) -> Result:
 def _trace(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """The investigation. A first attempt that was killed may have paid for it: then that one goes on."""
     path, ledger = Path(job.arguments["file"]), home.registry.ledger()
-    jobs.report(job, share=0.1, note="reading the suspect")
-    place = paid_for(ledger, job)
+    jobs.report(job, share=0.05, note="reading the suspect")
+    steps, place = _steps(jobs, job), paid_for(ledger, job)
     if place is not None:
-        return _told(home, job, home.resume(place, path), *_other_price(ledger, job, place))
+        return _told(home, job, home.resume(place, path, steps=steps), *_other_price(ledger, job, place))
     suspect, began = bytes.fromhex(job.result["suspect"]), int(job.result["began"])
     if model_digest(open_model(path)) != suspect:
         raise Refused("the uploaded file is no longer the one that was planned for")
     budget, release = Fraction(job.arguments["budget"]), job.arguments["release"]
-    return _told(home, job, home.trace(path, budget=budget, release=release, once_after=began))
+    case = home.trace(path, budget=budget, release=release, once_after=began, steps=steps)
+    return _told(home, job, case)
+
+
+def _steps(jobs: Jobs, job: JobRow) -> Steps:
+    """The bar of an investigation moves. That it cannot be moved just now stops nothing that is paid for."""
+
+    def show(what: str, share: float) -> None:
+        with suppress(Unavailable):
+            jobs.report(job, share=0.1 + 0.8 * share, note=what)
+
+    return show
 
 
 def paid_for(ledger: Ledger, job: JobRow) -> int | None:
