@@ -103,6 +103,15 @@ def test_an_upload_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
     assert list((made.home.root / "service" / "uploads").iterdir()) == []
 
 
+def test_the_log_is_read_page_by_page(shared: House) -> None:
+    size = shared.home.registry.ledger().size
+    anybody = shared.client()
+    assert f"Entries 0 to {size - 1}" in anybody.get("/log").text
+    assert f"Entries 3 to {size - 1}" in anybody.get("/log", params={"from": 3}).text
+    assert "no records from here on" in anybody.get("/log", params={"from": size}).text
+    assert anybody.get("/log", params={"from": -1}).status_code == 422
+
+
 def judged(made: House, data: bytes, head: str) -> str:
     answer = made.client().post("/judge", data={"head": head}, files={"evidence": ("case.json", data)})
     assert answer.status_code in (200, 422), answer.text

@@ -25,6 +25,7 @@ from zktrace.service.work import report_path
 router = APIRouter(include_in_schema=False)
 LATEST: Final = 5  # cases on the overview
 From = Annotated[int, Query(alias="from", ge=0, le=1 << 40)]
+Start = Annotated[int | None, Query(alias="from", ge=0, le=1 << 40)]
 
 
 @router.get("/static/{name}")
@@ -188,7 +189,7 @@ def case_evidence(place: int, desk: AtDesk, _: Reader) -> FileResponse:
 
 
 @router.get("/log")
-def log(request: Request, desk: AtDesk, _: Anybody, start: From | None = None) -> HTMLResponse:
+def log(request: Request, desk: AtDesk, _: Anybody, start: Start = None) -> HTMLResponse:
     """Head and entries, the youngest page first."""
     registry = desk.home.registry
     ledger = registry.ledger()
