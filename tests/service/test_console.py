@@ -152,3 +152,20 @@ def test_what_is_not_there_is_a_page_too(shared: House, path: str) -> None:
     answer = shared.account("operator").get(path)
     assert answer.status_code == 404
     assert "<h1>Not there</h1>" in answer.text
+
+
+def test_a_form_that_ends_in_the_middle_of_its_file_is_refused_and_not_kept(tmp_path: Path) -> None:
+    made = house(tmp_path)
+    browser, csrf = made.browser("operator")
+    begun = f'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{csrf}\r\n'
+    begun += '--x\r\nContent-Disposition: form-data; name="suspect"; filename="m"\r\n\r\nhalf a model'
+    kind = {"content-type": "multipart/form-data; boundary=x"}
+    for path in ("/cases", "/releases"):
+        answer = browser.post(path, content=begun.encode(), headers=kind)
+        assert (answer.status_code, "ends in the middle" in answer.text) == (422, True)
+    late = f'\r\n--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{"0" * 64}\r\n--x--\r\n'
+    assert browser.post("/cases", content=(begun + late).encode(), headers=kind).status_code == 403
+    assert browser.post("/judge", content=begun.encode(), headers=kind).status_code == 422
+    assert list((made.home.root / "service" / "uploads").iterdir()) == []
+    assert list((made.home.root / "service" / "judged").iterdir()) == []
+    assert made.desk.jobs.listed() == []
