@@ -21,7 +21,8 @@ app = typer.Typer(invoke_without_command=True)
 
 _SHORT: Final = 12  # characters of a digest
 _LOST: Final = "evidence lost (zktrace cases rebuild {} SUSPECT)"
-_OPEN: Final = "no verdict: interrupted, its budget is spent (zktrace cases resume {} SUSPECT)"
+_OPEN: Final = "no verdict: interrupted, its budget is spent"
+_GOES_ON: Final = "carry on to the verdict: zktrace cases resume {} SUSPECT"
 
 
 @app.callback()
@@ -146,7 +147,7 @@ def _table(found: list[dict[str, object]]) -> str:
             f"{each['investigation']:>4}  {each['at']}  {str(each['suspect'])[:_SHORT]}  {each['release']}  "
             f"budget {each['budget']}"
         )
-        lines.append(f"      {each['verdict'] or _OPEN.format(each['investigation'])}{names}")
-        if each["verdict"] is not None:
-            lines.append(f"      {each['evidence'] or _LOST.format(each['investigation'])}")
+        lines.append(f"      {each['verdict'] or _OPEN}{names}")
+        further = _GOES_ON if each["verdict"] is None else _LOST
+        lines.append(f"      {each['evidence'] or further.format(each['investigation'])}")
     return "\n".join(lines)

@@ -211,7 +211,10 @@ def decided(ledger: Ledger, place: int) -> tuple[InvestigationRecord, tuple[int,
     if case is None:
         raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
     if known is None:
-        raise Refused(f"the investigation of entry {place} has no verdict: there is no evidence to rebuild")
+        raise Refused(
+            f"the investigation of entry {place} has no verdict: there is no evidence to rebuild "
+            "(zktrace cases resume carries on to it)"
+        )
     return case, known
 
 
