@@ -100,7 +100,8 @@ def test_cases_tell_how_each_ended_and_where_its_evidence_is(
         f"evidence lost (zktrace cases rebuild {each['investigation']} SUSPECT)" for each in (first, second)
     ]
     assert [line.strip() for line in lines if "lost" in line] == lost
-    assert "no verdict: interrupted, its budget is spent" in lines[-1]
+    assert "no verdict: interrupted, its budget is spent" in lines[-2]
+    assert lines[-1].strip().startswith("carry on to the verdict: zktrace cases resume ")
     assert max(map(len, lines)) <= 80
 
 

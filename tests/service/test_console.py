@@ -103,6 +103,15 @@ def test_an_upload_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
     assert list((made.home.root / "service" / "uploads").iterdir()) == []
 
 
+def test_the_log_is_read_page_by_page(shared: House) -> None:
+    size = shared.home.registry.ledger().size
+    anybody = shared.client()
+    assert f"Entries 0 to {size - 1}" in anybody.get("/log").text
+    assert f"Entries 3 to {size - 1}" in anybody.get("/log", params={"from": 3}).text
+    assert "no records from here on" in anybody.get("/log", params={"from": size}).text
+    assert anybody.get("/log", params={"from": -1}).status_code == 422
+
+
 def judged(made: House, data: bytes, head: str) -> str:
     answer = made.client().post("/judge", data={"head": head}, files={"evidence": ("case.json", data)})
     assert answer.status_code in (200, 422), answer.text
@@ -143,3 +152,20 @@ def test_what_is_not_there_is_a_page_too(shared: House, path: str) -> None:
     answer = shared.account("operator").get(path)
     assert answer.status_code == 404
     assert "<h1>Not there</h1>" in answer.text
+
+
+def test_a_form_that_ends_in_the_middle_of_its_file_is_refused_and_not_kept(tmp_path: Path) -> None:
+    made = house(tmp_path)
+    browser, csrf = made.browser("operator")
+    begun = f'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{csrf}\r\n'
+    begun += '--x\r\nContent-Disposition: form-data; name="suspect"; filename="m"\r\n\r\nhalf a model'
+    kind = {"content-type": "multipart/form-data; boundary=x"}
+    for path in ("/cases", "/releases"):
+        answer = browser.post(path, content=begun.encode(), headers=kind)
+        assert (answer.status_code, "ends in the middle" in answer.text) == (422, True)
+    late = f'\r\n--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{"0" * 64}\r\n--x--\r\n'
+    assert browser.post("/cases", content=(begun + late).encode(), headers=kind).status_code == 403
+    assert browser.post("/judge", content=begun.encode(), headers=kind).status_code == 422
+    assert list((made.home.root / "service" / "uploads").iterdir()) == []
+    assert list((made.home.root / "service" / "judged").iterdir()) == []
+    assert made.desk.jobs.listed() == []

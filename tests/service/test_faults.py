@@ -1,5 +1,6 @@
 """What goes wrong around the service: database, disk, connections, clocks. Nothing is lost or done twice."""
 
+import errno
 import io
 import os
 import resource
@@ -16,6 +17,7 @@ from registry import postgres
 from service.small import House, arrays, house, model_file, served
 from service.test_fetch import free_port, running
 from zktrace.errors import Unavailable
+from zktrace.primitives.files import write_atomic
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.database import Database
 from zktrace.registry.stores.memory import MemoryStore
@@ -197,3 +199,50 @@ def test_away_is_said_of_a_database_that_cannot_be_reached(tmp_path: Path) -> No
     database = Database(f"postgresql://zkt@/x?host={tmp_path}")
     with pytest.raises(Unavailable), database.reading() as found:
         found.rows("SELECT 1")
+
+
+@pytest.mark.parametrize("lost", ["report", "all"])
+def test_a_full_disk_after_the_verdict_is_a_warning_and_tells_no_place_of_this_machine(
+    small: House, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    copy = small.home.dispatch("bravo", "r1").path.read_bytes()
+    client = small.account("operator")
+    id = client.post("/api/v1/investigations", content=copy).json()["id"]
+    small.work()
+    client.post(f"/api/v1/jobs/{id}/confirm")
+
+    def full(path: Path, data: bytes, **given: bool) -> None:
+        if lost == "all" or path.suffix == ".html":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write_atomic(path, data, **given)
+
+    with monkeypatch.context() as patched:
+        for room in ("suspects", "case"):
+            patched.setattr(f"zktrace.front.{room}.write_atomic", full)
+        (done,) = small.work()
+    assert (done.state, done.result["named"]) == ("done", ["bravo"]), done.error
+    warnings = done.result["warnings"]
+    assert len(warnings) == (1 if lost == "report" else 2)
+    assert "no report could be written" in warnings[-1]
+    assert all("No space left on device" in each for each in warnings)
+    place = done.result["place"]
+    pages = [client.get(path) for path in (f"/jobs/{id}", f"/cases/{place}", f"/api/v1/jobs/{id}")]
+    assert str(small.home.root) not in "".join(each.text for each in pages)
+    report, evidence = (f'href="/cases/{place}/{what}"' for what in ("report", "evidence"))
+    assert report not in pages[0].text + pages[1].text
+    assert (evidence in pages[0].text) == (evidence in pages[1].text) == (lost == "report")
+    assert client.get(f"/cases/{place}/report").status_code == 404
+    ledger = small.home.registry.ledger()
+    assert len(ledger.investigations) == len(ledger.verdicts) == 1
+
+
+def test_what_stands_where_reports_go_is_a_warning_too(small: House) -> None:
+    copy = small.home.dispatch("bravo", "r1").path.read_bytes()
+    client = small.account("operator")
+    id = client.post("/api/v1/investigations", content=copy).json()["id"]
+    small.work()
+    (small.home.root / "service" / "reports").write_text("no folder")
+    client.post(f"/api/v1/jobs/{id}/confirm")
+    (done,) = small.work()
+    assert done.state == "done", done.error
+    assert "the workspace/service/reports" in done.result["warnings"][0]

@@ -44,6 +44,11 @@ COMMANDS: Final = {
         STATION,
         "Sign in at a service with a station's credential, and print a link for the browser that works once.",
     ),
+    "sign": Command(
+        "signing:sign",
+        STATION,
+        "Sign at a service for copies that came: of a release, or of the rounds of a guarded one.",
+    ),
     "fetch": Command(
         "serve:fetch",
         STATION,

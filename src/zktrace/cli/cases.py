@@ -1,5 +1,6 @@
-"""`zktrace cases`: every investigation on record, and where its evidence lies; evidence that was lost."""
+"""`zktrace cases`: every investigation on record and its evidence; what was lost or interrupted."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,6 +13,7 @@ from zktrace.cli.terminal import tell
 from zktrace.errors import InputError, Refused
 
 if TYPE_CHECKING:
+    from zktrace.front.case import TracedCase
     from zktrace.registry.overview import CaseLine
     from zktrace.registry.workspace import Home
 
@@ -20,6 +22,7 @@ app = typer.Typer(invoke_without_command=True)
 _SHORT: Final = 12  # characters of a digest
 _LOST: Final = "evidence lost (zktrace cases rebuild {} SUSPECT)"
 _OPEN: Final = "no verdict: interrupted, its budget is spent"
+_GOES_ON: Final = "carry on to the verdict: zktrace cases resume {} SUSPECT"
 
 
 @app.callback()
@@ -32,16 +35,22 @@ def cases(context: typer.Context, workspace: WorkspaceFolder = None, as_json: Js
         raise InputError(f"options stand after {context.invoked_subcommand}")
 
 
+Place = Annotated[int, typer.Argument(help="The investigation, by its place in the log.")]
+Again = Annotated[Path | None, typer.Argument(help="The model that it looked at, once more.")]
+ScoresOf = Annotated[
+    Path | None, typer.Option("--scores", help="Instead: the scores, where it was only queried.")
+]
+Level = Annotated[
+    str, typer.Option("--level", help="Of an uncertified look: the --budget that it was given.")
+]
+
+
 @app.command()
 def rebuild(
-    place: Annotated[int, typer.Argument(help="The investigation, by its place in the log.")],
-    suspect: Annotated[Path | None, typer.Argument(help="The model that it looked at, once more.")] = None,
-    scores: Annotated[
-        Path | None, typer.Option("--scores", help="Instead: the scores, where it was only queried.")
-    ] = None,
-    level: Annotated[
-        str, typer.Option("--level", help="Of an uncertified look: the --budget that it was given.")
-    ] = "1e-3",
+    place: Place,
+    suspect: Again = None,
+    scores: ScoresOf = None,
+    level: Level = "1e-3",
     network: NetworkAt = None,
     features: FeaturesAt = None,
     workspace: WorkspaceFolder = None,
@@ -52,11 +61,7 @@ def rebuild(
     Nothing is put on record and nothing is spent. The suspect is read as the plan on record says, and must
     lead to the very findings whose digest the log has.
     """
-    from zktrace.report.words import judge_command
-
-    home, eps = workspace_at(workspace), budget_option(level)
-    if not 0 < eps < 1:
-        raise InputError(f"--level must lie between 0 and 1, not be {level}")
+    home, eps = workspace_at(workspace), _level(level)
     kept = next((path for line, path in _listed(home) if line.place == place), None)
     if kept is not None:
         raise Refused(f"{kept}: is the evidence of entry {place}, nothing was lost")
@@ -64,22 +69,57 @@ def rebuild(
     case = home.rebuild(place, suspect, scores=scores, level=eps, network=own)
     if case.path is None:
         raise Refused("; ".join(case.warnings))
+    _told(case, "Rebuilt", as_json=as_json)
+
+
+@app.command()
+def resume(
+    place: Place,
+    suspect: Again = None,
+    scores: ScoresOf = None,
+    level: Level = "1e-3",
+    network: NetworkAt = None,
+    features: FeaturesAt = None,
+    workspace: WorkspaceFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Carry an investigation that was interrupted to its verdict, as it was planned on record.
+
+    It was paid for before it was interrupted: nothing is spent. The verdict goes on record, and the evidence
+    is kept like that of any other.
+    """
+    home, eps = workspace_at(workspace), _level(level)
+    if place in home.registry.ledger().verdicts:
+        raise Refused(f"the investigation of entry {place} has its verdict already (zktrace cases rebuild)")
+    own = network_option(network, features)
+    _told(home.resume(place, suspect, scores=scores, level=eps, network=own), "Resumed", as_json=as_json)
+
+
+def _level(text: str) -> Fraction:
+    eps = budget_option(text)
+    if not 0 < eps < 1:
+        raise InputError(f"--level must lie between 0 and 1, not be {text}")
+    return eps
+
+
+def _told(case: "TracedCase", what: str, *, as_json: bool) -> None:
+    """How it ended, and what a judge is given."""
+    from zktrace.report.words import judge_command
+
     if as_json:
         facts = {
-            "investigation": place,
+            "investigation": case.case.place,
             "verdict": str(case.verdict),
             "named": list(case.named),
             "head": case.evidence.head,
         }
-        emit(
-            {"ok": True, "evidence": str(case.path), "warnings": list(case.warnings), **facts},
-            as_json=True,
-            text="",
-        )
+        kept = None if case.path is None else str(case.path)
+        emit({"ok": True, "evidence": kept, "warnings": list(case.warnings), **facts}, as_json=True, text="")
         return
-    tell(f"Rebuilt: {case.verdict}{': ' * bool(case.named)}{', '.join(case.named)}", strong=True)
-    say(f"evidence  {case.path}\nhead      {case.evidence.head}")
-    say(f"check it: {judge_command(case.case, evidence=case.path, given=case.given_to_judge())}")
+    tell(f"{what}: {case.verdict}{': ' * bool(case.named)}{', '.join(case.named)}", strong=True)
+    if case.path is not None:
+        say(f"evidence  {case.path}\nhead      {case.evidence.head}")
+        say(f"check it: {judge_command(case.case, evidence=case.path, given=case.given_to_judge())}")
     tell("\n".join(f"warning: {each}" for each in case.warnings))
 
 
@@ -108,6 +148,6 @@ def _table(found: list[dict[str, object]]) -> str:
             f"budget {each['budget']}"
         )
         lines.append(f"      {each['verdict'] or _OPEN}{names}")
-        if each["verdict"] is not None:
-            lines.append(f"      {each['evidence'] or _LOST.format(each['investigation'])}")
+        further = _GOES_ON if each["verdict"] is None else _LOST
+        lines.append(f"      {each['evidence'] or further.format(each['investigation'])}")
     return "\n".join(lines)

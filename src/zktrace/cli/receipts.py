@@ -19,6 +19,14 @@ from zktrace.cli.options import (
 from zktrace.cli.output import check_free, emit
 from zktrace.errors import InputError
 
+CopiesGiven = Annotated[
+    list[Path] | None, typer.Option("--copy", help="A copy that came; repeat it for more.")
+]
+DigestsGiven = Annotated[
+    list[str] | None,
+    typer.Option("--digest", help="Or the digest that was written down when one came; repeat it."),
+]
+
 app = typer.Typer(help="Who signed for which copy, and who did not.", no_args_is_help=True)
 
 
@@ -72,7 +80,7 @@ def ask(
         "release": made.release,
         "copies": len(made.copies),
     }
-    emit(facts, as_json=as_json, text=f"{out}  {_copies(len(made.copies))} of {made.release} for {name}")
+    emit(facts, as_json=as_json, text=f"{out}  {count_text(len(made.copies))} of {made.release} for {name}")
 
 
 @app.command()
@@ -98,7 +106,7 @@ def take(
         "index": index,
         "head": home.registry.head().to_text(),
     }
-    text = f"{said.station}  signed for {_copies(len(said.copies))} of {said.release}, entry {index}"
+    text = f"{said.station}  signed for {count_text(len(said.copies))} of {said.release}, entry {index}"
     emit(facts, as_json=as_json, text=text)
 
 
@@ -106,13 +114,8 @@ def receipt(
     delivery: Annotated[Path, typer.Argument(help="What the operator asks to be signed: receipts ask.")],
     key: Annotated[Path, typer.Option("--key", help="The station's secret key.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the receipt.")],
-    copies: Annotated[
-        list[Path] | None, typer.Option("--copy", help="A copy that came; repeat it for more.")
-    ] = None,
-    digests: Annotated[
-        list[str] | None,
-        typer.Option("--digest", help="Or the digest that was written down when one came; repeat it."),
-    ] = None,
+    copies: CopiesGiven = None,
+    digests: DigestsGiven = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -126,7 +129,7 @@ def receipt(
 
     check_free(out, force=force)
     asked = read_as(delivery, "a delivery (zktrace receipts ask)", Delivery.from_bytes, limit=FILE_LIMIT)
-    made = sign(secret_key(key), asked, copies or (), unseen=[_digest(each) for each in digests or ()])
+    made = sign(secret_key(key), asked, copies or (), unseen=[digest_option(each) for each in digests or ()])
     data = made.to_bytes() + b"\n"
     write_atomic(out, data, replace=force)
     facts = {
@@ -138,15 +141,19 @@ def receipt(
         "head": asked.head,
         "bytes": len(data),
     }
-    text = f"{out}  {asked.station} signs for {_copies(len(asked.copies))} of {asked.release}\n{asked.head}"
+    text = (
+        f"{out}  {asked.station} signs for {count_text(len(asked.copies))} of {asked.release}\n{asked.head}"
+    )
     emit(facts, as_json=as_json, text=text)
 
 
-def _copies(count: int) -> str:
+def count_text(count: int) -> str:
+    """So many copies."""
     return "a copy" if count == 1 else f"{count} copies"
 
 
-def _digest(text: str) -> bytes:
+def digest_option(text: str) -> bytes:
+    """The digest of a copy, as people give it."""
     try:
         found = bytes.fromhex(text)
     except ValueError:

@@ -39,7 +39,7 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
     proxy: Annotated[
         str | None,
-        typer.Option("--proxy", help="IP address of a proxy whose X-Forwarded-For is believed."),
+        typer.Option("--proxy", help="IP address or network of a proxy whose X-Forwarded-For is believed."),
     ] = None,
     workers: Annotated[
         int, typer.Option("--workers", min=0, help="Processes that do jobs; 0: another service has them.")

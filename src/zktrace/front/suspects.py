@@ -1,4 +1,4 @@
-"""A suspect as it is given to the front door, read on a release."""
+"""A suspect as it is given to the front door, read on a release; and what is kept of its case."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zktrace.errors import InputError, Refused
+from zktrace.front.case import TracedCase, free_case_path, keep_leads, tried
 from zktrace.front.given import Model, as_state, check_kind
 from zktrace.guarding import fitting
 from zktrace.models import ModelState, model_digest
+from zktrace.primitives.files import write_atomic
 from zktrace.readouts.readout import Reading
 from zktrace.readouts.scores import read_matrix, scores_digest
 from zktrace.registry.records import InvestigationRecord
+from zktrace.registry.workspace import Home
 from zktrace.releases import OpenRelease
+from zktrace.tracing import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,3 +76,21 @@ def _checked(digest: bytes, source: Path | None, wanted: InvestigationRecord | N
         what = source or "the suspect"
         raise Refused(f"{what}: its digest is {digest.hex()}, on record is {wanted.suspect.hex()}")
     return digest
+
+
+def kept_case(home: Home, case: Case, read: ReadSuspect) -> TracedCase:
+    """The case of a suspect, its evidence in cases/, its leads beside the code key."""
+    path, data = free_case_path(home, case.place), case.evidence.to_bytes()
+    warnings = tried(lambda: write_atomic(path, data, secret=True))
+    leads, failed = keep_leads(home, case)
+    return TracedCase(
+        case=case,
+        home=home,
+        path=None if warnings else path,
+        leads=leads,
+        unread=read.reading.left,
+        remarks=read.reading.remarks,
+        warnings=(*warnings, *failed),
+        source=read.source,
+        scores=read.scores,
+    )

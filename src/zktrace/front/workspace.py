@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from zktrace.carriers import IDENTITY, LEAST, NAMES, Profile, carrier
 from zktrace.dispatch.dispatching import Copy, Progress, dispatch
 from zktrace.errors import InputError, Refused
-from zktrace.front.case import TracedCase, free_case_path, keep_leads, tried
+from zktrace.front.case import TracedCase
 from zktrace.front.given import (
     Budget,
     Model,
@@ -23,11 +24,11 @@ from zktrace.front.given import (
 )
 from zktrace.front.inputs import Inputs, pool_of
 from zktrace.front.marked_copy import MarkedCopy
-from zktrace.front.suspects import ReadSuspect, read_suspect
+from zktrace.front.suspects import kept_case, read_suspect
 from zktrace.guarding import Guard, guard_of
 from zktrace.guarding.guard import NAME as GUARDED
 from zktrace.marking.settings import CopySettings
-from zktrace.primitives.files import read_bounded, write_atomic
+from zktrace.primitives.files import read_bounded
 from zktrace.readouts.network import Network
 from zktrace.readouts.samples import Pool
 from zktrace.registry.custody import IDENTITY_BITS, PLACES, CodeShape
@@ -38,7 +39,7 @@ from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import Request
 from zktrace.registry.workspace import DEFAULT_BUDGET, Home
 from zktrace.releases import OpenRelease, make_release
-from zktrace.tracing import Case, decided, rebuild, resume, trace
+from zktrace.tracing import Case, Steps, decided, rebuild, resume, silent, trace
 
 BUDGET = Fraction(1, 1000)  # of an investigation
 
@@ -224,13 +225,15 @@ class Workspace(Home):
         align: bool = True,
         certify: bool = True,
         once_after: int | None = None,
+        steps: Steps = silent,
     ) -> TracedCase:
         """Whose copy a suspect is: a model, or the scores of one that could only be asked.
 
         `budget` is the probability of naming an innocent that this may spend of the workspace's. Without
         `certify` nothing is spent and there are leads only; that ends certified looks under this setup for
         ever. The evidence is kept in cases/. `once_after` is for whoever repeats an attempt: Refused, if the
-        log has an investigation of this suspect at that place or later (`resume` goes on with it).
+        log has an investigation of this suspect at that place or later (`resume` goes on with it). `steps` is
+        told of every look before it is taken, with the share of all that is done.
         """
         level = as_budget(budget)
         if not 0 < level < 1:
@@ -250,8 +253,9 @@ class Workspace(Home):
             level=level,
             requests=self.request_of,
             once_after=once_after,
+            steps=steps,
         )
-        return self._kept(case, read)
+        return kept_case(self, case, read)
 
     def leaked(
         self,
@@ -288,12 +292,16 @@ class Workspace(Home):
         *,
         scores: str | Path | NDArray[Any] | None = None,
         level: Budget = BUDGET,
+        network: NetworkGiven | None = None,
+        steps: Steps = silent,
     ) -> TracedCase:
         """An interrupted investigation carried to its verdict, as planned on record. Nothing is spent."""
         record = self.registry.ledger().investigations.get(place)
         if record is None:
             raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
-        return self._again(resume, record, place, suspect=suspect, scores=scores, level=as_budget(level))
+        own, eps = as_network(network), as_budget(level)
+        call = partial(resume, steps=steps)
+        return self._again(call, record, place, suspect=suspect, scores=scores, level=eps, network=own)
 
     def _again(
         self,
@@ -327,21 +335,4 @@ class Workspace(Home):
             level=level,
             requests=self.request_of,
         )
-        return self._kept(case, read)
-
-    def _kept(self, case: Case, read: ReadSuspect) -> TracedCase:
-        """The case, its evidence in cases/, its leads beside the code key."""
-        path, data = free_case_path(self, case.place), case.evidence.to_bytes()
-        warnings = tried(lambda: write_atomic(path, data, secret=True))
-        leads, failed = keep_leads(self, case)
-        return TracedCase(
-            case=case,
-            home=self,
-            path=None if warnings else path,
-            leads=leads,
-            unread=read.reading.left,
-            remarks=read.reading.remarks,
-            warnings=(*warnings, *failed),
-            source=read.source,
-            scores=read.scores,
-        )
+        return kept_case(self, case, read)

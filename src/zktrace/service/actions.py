@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from zktrace.credentials.proof import FILE_LIMIT as PROOF_LIMIT
 from zktrace.errors import MalformedProof
@@ -139,8 +140,13 @@ def jobs(desk: AtDesk, _: Operator) -> Facts:
 
 @router.get("/jobs/{id}", tags=JOBS)
 def job(id: str, desk: AtDesk, _: Operator) -> Facts:
-    """A job: how far it is, the plan that waits for a confirmation, or what came of it."""
-    return shown(desk.jobs.find(id))
+    """A job: how far it is, the plan that waits for a confirmation, or what came of it.
+
+    Of one that failed `open` is the investigation that it had paid for, if that still has no verdict.
+    """
+    found = desk.jobs.find(id)
+    line = asking.unfinished(desk, found)
+    return shown(found) | {"open": None if line is None or line.verdict is not None else line.place}
 
 
 @router.post("/jobs/{id}/confirm", tags=JOBS)
@@ -153,6 +159,12 @@ def confirm(id: str, desk: AtDesk, visitor: Operator) -> Facts:
 def cancel(id: str, desk: AtDesk, _: Operator) -> Facts:
     """End a job, or ask one that runs to stop."""
     return shown(asking.cancel(desk, id))
+
+
+@router.post("/cases/{place}/carry-on", tags=JOBS, status_code=202)
+def carry_on(place: int, desk: AtDesk, visitor: Operator) -> Facts:
+    """Carry an investigation that was paid for and has no verdict to its verdict. Nothing is spent."""
+    return shown(asking.carry_on(desk, place, by=visitor.name))
 
 
 @router.post("/investigations", tags=JOBS, status_code=202)
@@ -199,15 +211,42 @@ def copy_state(release: str, desk: AtDesk, visitor: Station) -> Facts:
 
 
 @router.get("/copies/{release}/delivery", tags=COPIES)
-def asked_to_sign(release: str, desk: AtDesk, visitor: Station) -> Response:
-    """What you were handed of a release and have not signed for: sign it, and send the receipt."""
-    return Response(receiving.asked(desk, release, visitor.name), media_type="application/json")
+def asked_to_sign(release: str, desk: AtDesk, visitor: Station, rounds: bool = False) -> Response:
+    """What you were handed of a release and have not signed for: sign it, and send the receipt.
+
+    With `rounds`, the rounds of a guarded release, once they are listed; until then how far that is (202).
+    """
+    if not rounds:
+        return Response(receiving.asked(desk, release, visitor.name), media_type="application/json")
+    job = receiving.rounds_asked(desk, release, visitor.name)
+    if job.state != "done":
+        return JSONResponse(own(job), status_code=202)
+    return Response(job.result["delivery"], media_type="application/json")
+
+
+@router.post("/copies/{release}/delivery", tags=COPIES, status_code=202)
+def ask_for_rounds(release: str, desk: AtDesk, visitor: Station) -> Facts:
+    """Have the rounds of a guarded release listed that you were sent and have not signed for."""
+    return own(receiving.ask_for_rounds(desk, release, visitor.name))
 
 
 @router.post("/receipts", tags=COPIES, status_code=201)
-async def receive(request: Request, desk: AtDesk, visitor: Station) -> Facts:
-    """Your receipt (the body), as `zktrace credential receipt` or `zktrace fetch --sign` makes it."""
-    return receiving.taken(desk, await request.body(), visitor.name)
+async def receive(request: Request, response: Response, desk: AtDesk, visitor: Station) -> Facts:
+    """Your receipt (the body), as `zktrace credential receipt` or `zktrace sign` makes it.
+
+    One for rounds of a guarded release is taken by a job (202), which `/receipts/{job}` tells of.
+    """
+    found = await run_in_threadpool(receiving.taken, desk, await request.body(), visitor.name)
+    if not isinstance(found, JobRow):
+        return found
+    response.status_code = 202
+    return own_receipt(found)
+
+
+@router.get("/receipts/{id}", tags=COPIES)
+def receipt_state(id: str, desk: AtDesk, visitor: Station) -> Facts:
+    """Whether your own receipt is on record, and where."""
+    return own_receipt(receiving.state_of(desk, id, visitor.name))
 
 
 @router.get("/copies/{release}/file", tags=COPIES, response_class=FileResponse)
@@ -228,6 +267,12 @@ def copy_file(release: str, desk: AtDesk, visitor: Station) -> FileResponse:
 def shown(job: JobRow) -> Facts:
     """A job, for operators."""
     return job.as_json()
+
+
+def own_receipt(job: JobRow) -> Facts:
+    """What a station may know of the job that takes its receipt."""
+    found = {key: job.result.get(key) for key in ("entry", "copies")} if job.state == "done" else {}
+    return {"job": job.id, "state": job.state, "share": job.share, "error": job.error, **found}
 
 
 def own(job: JobRow) -> Facts:

@@ -47,6 +47,13 @@ def proof(index: int, desk: AtDesk, _: Anybody) -> Response:
     return Response(proven(desk, index).to_bytes() + b"\n", media_type="application/json")
 
 
+@router.get("/log/entries/{index}/tlog-proof", tags=PUBLIC_TAG, response_class=PlainTextResponse)
+def log_proof(index: int, desk: AtDesk, _: Anybody) -> PlainTextResponse:
+    """The entry with its proof under the last checkpoint and its cosignatures, in one file of C2SP."""
+    named = {"content-disposition": f"attachment; filename=entry-{index}.tlog-proof"}
+    return PlainTextResponse(facts.log_proof(desk.home, index), headers=named)
+
+
 @router.get("/log/consistency", tags=PUBLIC_TAG)
 def consistency(
     desk: AtDesk,

@@ -7,11 +7,12 @@ from zktrace.dispatch.dispatching import recipients
 from zktrace.errors import Error, Refused
 from zktrace.primitives.text import one_line
 from zktrace.registry.ledger import Ledger, check_name
+from zktrace.registry.overview import CaseLine
 from zktrace.service import facts
 from zktrace.service.desk import FrontDesk
 from zktrace.service.jobs import JobRow
 from zktrace.service.problems import not_there
-from zktrace.service.work import check_budget
+from zktrace.service.work import check_budget, drop_upload, paid_for
 
 
 def investigation(
@@ -48,19 +49,70 @@ def check_affordable(ledger: Ledger, budget: str) -> None:
 
 
 def confirm(desk: FrontDesk, id: str, *, by: str) -> JobRow:
-    """Let a planned investigation begin."""
+    """Let a planned investigation begin, unless somebody had this suspect investigated meanwhile."""
     ledger = desk.home.registry.ledger()
     job = desk.jobs.find(id)
     if job.state == "waiting":
         check_affordable(ledger, job.arguments["budget"])
+        _check_still_new(ledger, job)
     return desk.jobs.confirm(id, by=by, began=ledger.size)
+
+
+def _check_still_new(ledger: Ledger, job: JobRow) -> None:
+    """Refused if the log has an investigation of this suspect that the plan did not show."""
+    suspect, shown = bytes.fromhex(job.result["suspect"]), job.result["known"]
+    for place, case in ledger.investigations.items():
+        if case.suspect == suspect and case.release == job.arguments["release"] and place not in shown:
+            raise Refused(
+                f"entry {place} investigated this suspect since this plan was made: look there first; "
+                "who still wants to pay for another look uploads it again"
+            )
+
+
+def carry_on(desk: FrontDesk, place: int, *, by: str) -> JobRow:
+    """An investigation that was paid for and has no verdict goes on, with the suspect that was uploaded."""
+    line = facts.case_line(desk.home.registry.ledger(), place)
+    if line.verdict is not None:
+        raise Refused(f"the investigation of entry {place} has its verdict already")
+    found = carrying(desk, line)
+    if isinstance(found, JobRow):
+        return found
+    if found is None:
+        raise Refused(
+            f"the suspect of entry {place} is not kept here: zktrace cases resume {place} SUSPECT "
+            "carries on with its file"
+        )
+    case = line.investigation
+    told = {"file": str(found), "release": case.release, "budget": str(case.budget), "place": place}
+    name = f"the suspect of entry {place}"
+    return desk.jobs.add("trace", {**told, "name": name}, subject=_case(place), by=by, confirmed=True)
+
+
+def carrying(desk: FrontDesk, line: CaseLine) -> JobRow | Path | None:
+    """Who is at an investigation without a verdict; else the file of its suspect, if that is kept."""
+    ledger = desk.home.registry.ledger()
+    about = desk.jobs.about(line.investigation.suspect.hex())
+    again = desk.jobs.latest(_case(line.place))
+    jobs: list[JobRow] = [*about, *(() if again is None else (again,))]
+    for job in jobs:
+        if not job.ended and paid_for(ledger, job) == line.place:
+            return job
+    files = (Path(job.arguments["file"]) for job in about)
+    return next((each for each in files if each.is_file()), None)
+
+
+def unfinished(desk: FrontDesk, job: JobRow) -> CaseLine | None:
+    """What a job that failed had put on record before: it was paid for, and is not lost."""
+    ledger = desk.home.registry.ledger()
+    place = paid_for(ledger, job) if job.state == "failed" else None
+    return None if place is None else facts.case_line(ledger, place)
 
 
 def cancel(desk: FrontDesk, id: str) -> JobRow:
     """End a job; what was uploaded for it goes, unless a worker has it."""
     job = desk.jobs.cancel(id)
-    if job.state == "cancelled" and "file" in job.arguments:
-        Path(job.arguments["file"]).unlink(missing_ok=True)
+    if job.state == "cancelled":
+        drop_upload(job)
     return job
 
 
@@ -119,6 +171,10 @@ def ready(desk: FrontDesk, release: str, station: str) -> JobRow:
     if found is None:
         raise not_there(f"your copy of {release[:64]} is not ready: ask for it first")
     return found
+
+
+def _case(place: int) -> str:
+    return f"case:{place}"
 
 
 def _subject(release: str, station: str) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,14 +135,39 @@ class Service:
 
         What the service asks us to sign for has to be this very copy, and nothing else.
         """
+        return self.sign_all(key, release, [path])
+
+    def sign_all(
+        self,
+        key: SecretKey,
+        release: str,
+        copies: Sequence[Path],
+        unseen: Sequence[bytes] = (),
+        *,
+        rounds: bool = False,
+    ) -> tuple[Receipt, int]:
+        """The same for all that came: copies, or digests that we wrote down; of rounds, if it is guarded."""
         where = f"/api/v1/copies/{quote(release, safe='')}/delivery"
-        delivery = Delivery.from_bytes(self._bytes("GET", where, b"", limit=SIGNED_LIMIT))
-        receipt = sign(key, delivery, [path])
+        text = self._listed(where) if rounds else self._bytes("GET", where, b"", limit=SIGNED_LIMIT)
+        receipt = sign(key, Delivery.from_bytes(text), copies, unseen=unseen)
         answer = self._json("POST", "/api/v1/receipts", receipt.to_bytes())
+        while answer.get("state") in ("queued", "running"):
+            time.sleep(_WAIT)
+            answer = self.call("GET", f"/api/v1/receipts/{quote(str(answer.get('job')), safe='')}")
         entry = answer.get("entry")
         if not isinstance(entry, int):
-            raise ServiceFailed(f"{self.url}: does not say where the receipt stands in the log")
+            said = answer.get("error") or "does not say where the receipt stands in the log"
+            raise ServiceFailed(f"{self.url}: {one_line(str(said), limit=500)}")
         return receipt, entry
+
+    def _listed(self, where: str) -> bytes:
+        """The rounds that we are asked to sign for, once the service has listed them."""
+        self.call("POST", where)
+        while True:
+            text = self._bytes("GET", f"{where}?rounds=1", b"", limit=SIGNED_LIMIT)
+            if self._object(text).get("state") not in ("queued", "running"):
+                return text
+            time.sleep(_WAIT)
 
     def _checked(self, part: Path, digest: str) -> bytes:
         """The digest of what came, if it is the one that was announced; anything else is not kept."""

@@ -1,5 +1,6 @@
 """The console: pages that show what the API says, for people. They work without JavaScript."""
 
+from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -10,11 +11,12 @@ from markupsafe import Markup
 from zktrace.errors import Denied
 from zktrace.registry.ledger import Ledger
 from zktrace.report.page import POLICY as REPORT_POLICY
-from zktrace.service import facts
+from zktrace.service import asking, facts
 from zktrace.service.access import COOKIE, Anybody, AtDesk, Fields, Member, OwnFields, Reader
 from zktrace.service.api import evidence_file, proven
 from zktrace.service.counted import Counted
 from zktrace.service.desk import FrontDesk
+from zktrace.service.jobs import JobRow
 from zktrace.service.pages import page, part, static
 from zktrace.service.problems import not_there
 from zktrace.service.visitors import PUBLIC, SECONDS, Visitor
@@ -23,6 +25,7 @@ from zktrace.service.work import report_path
 router = APIRouter(include_in_schema=False)
 LATEST: Final = 5  # cases on the overview
 From = Annotated[int, Query(alias="from", ge=0, le=1 << 40)]
+Start = Annotated[int | None, Query(alias="from", ge=0, le=1 << 40)]
 
 
 @router.get("/static/{name}")
@@ -151,15 +154,19 @@ def cases(request: Request, desk: AtDesk, visitor: Reader, start: From = 0) -> H
 
 
 @router.get("/cases/{place:int}")
-def case(request: Request, place: int, desk: AtDesk, _: Reader) -> HTMLResponse:
+def case(request: Request, place: int, desk: AtDesk, visitor: Reader) -> HTMLResponse:
     """An investigation from its plan to its verdict."""
     ledger = desk.home.registry.ledger()
     found = facts.case_facts_of(desk.home, ledger, place)
+    asked = found["verdict"] is None and visitor.role == "operator"
+    at_it = asking.carrying(desk, facts.case_line(ledger, place)) if asked else None
     return page(
         request,
         "case.html",
         case=found,
         report=report_path(desk.home, place).is_file(),
+        job=at_it if isinstance(at_it, JobRow) else None,
+        kept=isinstance(at_it, Path),
         head=facts.head_facts(ledger)["head"],
     )
 
@@ -182,7 +189,7 @@ def case_evidence(place: int, desk: AtDesk, _: Reader) -> FileResponse:
 
 
 @router.get("/log")
-def log(request: Request, desk: AtDesk, _: Anybody, start: From | None = None) -> HTMLResponse:
+def log(request: Request, desk: AtDesk, _: Anybody, start: Start = None) -> HTMLResponse:
     """Head and entries, the youngest page first."""
     registry = desk.home.registry
     ledger = registry.ledger()
@@ -210,6 +217,7 @@ def log_entry(request: Request, index: int, desk: AtDesk, _: Anybody) -> HTMLRes
         text=found.entry.to_bytes().decode(),
         path=[each.hex() for each in found.inclusion.path],
         head=facts.head_facts(desk.home.registry.ledger()),
+        signed=index < facts.signed_size(desk.home),
     )
 
 

@@ -60,6 +60,12 @@ def _investigate(desk: FrontDesk, sent: Sent, by: str) -> JobRow:
     )
 
 
+@router.post("/cases/{place:int}/carry-on")
+def carry_on(place: int, desk: AtDesk, visitor: Operator, _: OwnFields) -> Response:
+    """What was paid for and has no verdict goes on."""
+    return _to(asking.carry_on(desk, place, by=visitor.name))
+
+
 @router.post("/stations/invite")
 def invite(request: Request, desk: AtDesk, _: Operator, fields: OwnFields) -> HTMLResponse:
     """An invitation, shown once."""
@@ -179,8 +185,8 @@ def _extensions(desk: FrontDesk, data: bytes, head: Head) -> list[Extension]:
 
 
 def _shown(desk: FrontDesk, id: str) -> dict[str, Any]:
-    ledger = desk.home.registry.ledger()
-    return {"job": desk.jobs.find(id), "budget": facts.budget_facts(ledger)}
+    job, ledger = desk.jobs.find(id), desk.home.registry.ledger()
+    return {"job": job, "budget": facts.budget_facts(ledger), "unfinished": asking.unfinished(desk, job)}
 
 
 def _to(job: JobRow) -> RedirectResponse:

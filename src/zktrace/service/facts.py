@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
+from zktrace.errors import Refused
 from zktrace.front.case import kept_evidence
 from zktrace.front.workspace import Workspace
 from zktrace.primitives import merkle
@@ -108,7 +109,33 @@ def station_facts(ledger: Ledger, name: str, start: int = 0, limit: int = MOST) 
             for place, each in copies
         ],
         "copies_in_all": len(given),
+        "receipts": _round_receipts(ledger, name, limit),
+        "guarded": [
+            each
+            for each, (_, record) in ledger.releases.items()
+            if is_guarded(record) and ledger.broadcasts(each)
+        ],
     }
+
+
+def _round_receipts(ledger: Ledger, station: str, limit: int) -> list[Facts]:
+    """What a station signed for of guarded releases, the youngest receipt first."""
+    found = [(place, each) for place, each in ledger.received(station=station) if each.rounds]
+    return [
+        {"entry": place, "release": each.release, "rounds": list(each.rounds), "said": spans(each.rounds)}
+        for place, each in _youngest(found, 0, limit)
+    ]
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Numbers in their order, for people: 0 to 3, 7."""
+    parts: list[tuple[int, int]] = []
+    for each in numbers:
+        if parts and parts[-1][1] == each - 1:
+            parts[-1] = (parts[-1][0], each)
+        else:
+            parts.append((each, each))
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in parts)
 
 
 def _signed(receipts: Iterable[tuple[int, ReceiptRecord]]) -> dict[tuple[str, str, bytes | int], int]:
@@ -121,6 +148,11 @@ def release_of(ledger: Ledger, name: str) -> tuple[int, ReleaseRecord]:
     if name not in ledger.releases:
         raise not_there(f"there is no release {name[:64]}")
     return ledger.releases[name]
+
+
+def is_guarded(record: ReleaseRecord) -> bool:
+    """Whether copies of a release are made in the rounds of a federation."""
+    return any(each.frozen for each in record.layouts)
 
 
 def release_facts(ledger: Ledger, name: str, start: int = 0, limit: int = MOST) -> Facts:
@@ -137,7 +169,7 @@ def release_facts(ledger: Ledger, name: str, start: int = 0, limit: int = MOST) 
             {"carrier": each.carrier, "profile": each.profile, "length": each.length, "law": each.law}
             for each in record.layouts
         ],
-        "guarded": any(each.frozen for each in record.layouts),
+        "guarded": is_guarded(record),
         "copies": [
             {
                 "entry": at,
@@ -154,8 +186,12 @@ def release_facts(ledger: Ledger, name: str, start: int = 0, limit: int = MOST) 
 
 
 def broadcast_list(ledger: Ledger, name: str, start: int, limit: int) -> list[Facts]:
-    """What was sent of a guarded release, the youngest round first."""
+    """What was sent of a guarded release, the youngest round first, and who signed for it."""
     release_of(ledger, name)
+    signed: dict[int, list[Facts]] = {}
+    for place, receipt in ledger.received(release=name):
+        for number in receipt.rounds:
+            signed.setdefault(number, []).append({"station": receipt.station, "entry": place})
     return [
         {
             "entry": place,
@@ -164,6 +200,8 @@ def broadcast_list(ledger: Ledger, name: str, start: int, limit: int) -> list[Fa
             "copies": each.copies,
             "model": each.model.hex(),
             "root": each.root.hex(),
+            "signed": len(signed.get(each.number, ())),
+            "signers": signed.get(each.number, [])[:MOST],
         }
         for place, each in _youngest(ledger.broadcasts(name), start, limit)
     ]
@@ -235,6 +273,20 @@ def checkpoint(home: Workspace) -> bytes:
     if note is None:
         raise not_there("this log has signed no checkpoint yet (zktrace log checkpoint)")
     return note.to_bytes()
+
+
+def signed_size(home: Workspace) -> int:
+    """How many entries are under the last checkpoint that was signed."""
+    note = PublicLog(home).last()
+    return 0 if note is None else LogCheckpoint.from_text(note.text).size
+
+
+def log_proof(home: Workspace, index: int) -> bytes:
+    """An entry under the last checkpoint that was signed, for offline use; or that it is not there."""
+    try:
+        return PublicLog(home).proof(index).to_bytes()
+    except Refused as error:
+        raise not_there(str(error)) from error
 
 
 def witness_facts(home: Workspace) -> Facts:

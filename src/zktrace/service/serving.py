@@ -22,7 +22,7 @@ class Listening:
     port: int
     certificate: Path | None = None
     key: Path | None = None
-    proxy: str | None = None  # the address of a proxy whose word for a visitor's address is taken
+    proxy: str | None = None  # address or network of a proxy whose word for a visitor's address is taken
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):

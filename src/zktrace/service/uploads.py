@@ -52,13 +52,13 @@ async def received(request: Request, visitor: Visitor, place: Path, *, limit: in
             async for chunk in request.stream():
                 parser.write(chunk)
             parser.finalize()
+        return form.sent()
     except MultipartParseError as error:
         form.drop()
         raise MalformedFile(f"the form cannot be read ({one_line(str(error), limit=100)})") from None
     except BaseException:
         form.drop()
         raise
-    return form.sent()
 
 
 async def saved(stream: AsyncIterator[bytes], place: Path, *, limit: int) -> tuple[Path, int]:
@@ -142,7 +142,9 @@ class _Form:
         }
 
     def sent(self) -> Sent:
-        """All of it."""
+        """All of it; what came of a part without an end is not what was sent."""
+        if self._handle is not None:
+            raise MalformedFile("the form ends in the middle of its file")
         if self.csrf:
             self._check()
         return Sent(fields=self.fields, path=self.path, name=self.name, size=self.size)

@@ -5,23 +5,27 @@ release and a dispatch are found on record, and an investigation that was paid f
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from zktrace.carriers import needs_training
 from zktrace.dispatch.dispatching import kept, recipients, remake
-from zktrace.errors import InputError, Refused
-from zktrace.front.case import TracedCase
+from zktrace.errors import InputError, Refused, Unavailable
+from zktrace.front.case import TracedCase, tried
 from zktrace.front.given import as_budget
+from zktrace.front.receipts import delivery, take
 from zktrace.front.suspects import ReadSuspect, read_suspect
 from zktrace.front.workspace import Workspace
 from zktrace.models import model_digest, open_model
-from zktrace.primitives.files import sweep
+from zktrace.primitives.files import read_bounded, sweep
+from zktrace.registry.ledger import Ledger
+from zktrace.registry.signing import FILE_LIMIT, Receipt
 from zktrace.releases import OpenRelease
 from zktrace.service.jobs import JobRow, Jobs, Kind
 from zktrace.service.store import folder
-from zktrace.tracing import Plan, begun
+from zktrace.tracing import Plan, Steps, begun
 
 FETCHED_LIMIT: Final = 4 << 30  # bytes of copies that were made to be fetched, before the oldest go
 Result = dict[str, Any]
@@ -30,9 +34,24 @@ Result = dict[str, Any]
 def carry_out(home: Workspace, jobs: Jobs, job: JobRow) -> None:
     """Do a job and settle it. Its errors are the caller's."""
     if job.kind == "trace" and job.confirmed_by is None:
+        jobs.report(job, share=0.0, note="reading the suspect")
         jobs.settle(job, "waiting", result=_planned(home, job))
-    else:
-        jobs.settle(job, "done", result=_WORK[job.kind](home, jobs, job))
+        return
+    jobs.settle(job, "done", result=_WORK[job.kind](home, jobs, job))
+    if job.kind != "trace":  # not before: whoever takes the job up again needs it
+        drop_upload(job)
+
+
+def drop_upload(job: JobRow) -> None:
+    """What was uploaded for a job goes; a suspect that another job is about as well stays."""
+    if "file" in job.arguments and "place" not in job.arguments:
+        Path(job.arguments["file"]).unlink(missing_ok=True)
+
+
+def said(home: Workspace, job: JobRow, error: str) -> str:
+    """What went wrong, without the places of files on this machine."""
+    file = str(job.arguments.get("file") or home.root)
+    return error.replace(file, "the uploaded file").replace(str(home.root), "the workspace")
 
 
 def _read(home: Workspace, job: JobRow) -> tuple[OpenRelease, ReadSuspect]:
@@ -61,29 +80,59 @@ def _planned(home: Workspace, job: JobRow) -> Result:
 
 def _trace(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """The investigation. A first attempt that was killed may have paid for it: then that one goes on."""
-    path, release = Path(job.arguments["file"]), job.arguments["release"]
-    budget, suspect = Fraction(job.arguments["budget"]), bytes.fromhex(job.result["suspect"])
-    began = int(job.result["began"])
-    jobs.report(job, share=0.1, note="reading the suspect")
-    place = begun(home.registry.ledger(), suspect, release, began)
-    if place is None:
-        if model_digest(open_model(path)) != suspect:
-            raise Refused("the uploaded file is no longer the one that was planned for")
-        case = home.trace(path, budget=budget, release=release, once_after=began)
-    else:
-        case = home.resume(place, path, level=budget)
-    return _told(home, case)
+    path, ledger = Path(job.arguments["file"]), home.registry.ledger()
+    jobs.report(job, share=0.05, note="reading the suspect")
+    steps, place = _steps(jobs, job), paid_for(ledger, job)
+    if place is not None:
+        return _told(home, job, home.resume(place, path, steps=steps), *_other_price(ledger, job, place))
+    suspect, began = bytes.fromhex(job.result["suspect"]), int(job.result["began"])
+    if model_digest(open_model(path)) != suspect:
+        raise Refused("the uploaded file is no longer the one that was planned for")
+    budget, release = Fraction(job.arguments["budget"]), job.arguments["release"]
+    case = home.trace(path, budget=budget, release=release, once_after=began, steps=steps)
+    return _told(home, job, case)
 
 
-def _told(home: Workspace, case: TracedCase) -> Result:
-    page = report_path(home, case.case.place)
-    case.report(page, replace=True)
+def _steps(jobs: Jobs, job: JobRow) -> Steps:
+    """The bar of an investigation moves. That it cannot be moved just now stops nothing that is paid for."""
+
+    def show(what: str, share: float) -> None:
+        with suppress(Unavailable):
+            jobs.report(job, share=0.1 + 0.8 * share, note=what)
+
+    return show
+
+
+def paid_for(ledger: Ledger, job: JobRow) -> int | None:
+    """The investigation on record that a job carries to its verdict, if there is one."""
+    if "place" in job.arguments:
+        return int(job.arguments["place"])
+    if job.kind != "trace" or "began" not in job.result:
+        return None
+    suspect = bytes.fromhex(job.result["suspect"])
+    return begun(ledger, suspect, job.arguments["release"], int(job.result["began"]))
+
+
+def _other_price(ledger: Ledger, job: JobRow, place: int) -> tuple[str, ...]:
+    """That an investigation is somebody else's: it was begun after this one was confirmed."""
+    price, asked = str(ledger.investigations[place].budget), job.arguments["budget"]
+    if price == asked:
+        return ()
+    said = f"entry {place} investigated this suspect already, at the price of {price}: {asked} was not spent"
+    return (said,)
+
+
+def _told(home: Workspace, job: JobRow, case: TracedCase, *warnings: str) -> Result:
+    """What came of it. The verdict is on record: what cannot be kept beside it is said, and fails nothing."""
+    failed = tried(lambda: case.report(report_path(home, case.case.place), replace=True))
+    found = (*warnings, *case.warnings, *(f"no report could be written: {each}" for each in failed))
     return {
         "place": case.case.place,
         "verdict": str(case.verdict),
         "named": list(case.named),
         "evidence": None if case.path is None else case.path.name,
-        "warnings": list(case.warnings),
+        "report": not failed,
+        "warnings": [said(home, job, each) for each in found],
     }
 
 
@@ -121,7 +170,6 @@ def _release(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
         opened = home.opened(name)
     else:
         opened = home.release(path, name=name)
-    path.unlink(missing_ok=True)
     return {"release": opened.name, "carriers": list(opened.carriers), "model": opened.record.model.hex()}
 
 
@@ -142,6 +190,22 @@ def _copy(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     return {"file": str(path), "digest": digest.hex(), "bytes": path.stat().st_size}
 
 
+def _receipt(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
+    """The rounds that a station is asked to sign for; or what it signed, checked and put on record."""
+    station, release = job.arguments["station"], job.arguments["release"]
+    jobs.report(job, share=0.1, note="reading the lists of rounds")
+    if "file" not in job.arguments:
+        made = delivery(home, station, release, rounds=True)
+        return {"delivery": made.to_bytes().decode(), "copies": len(made.copies)}
+    receipt = Receipt.from_bytes(read_bounded(Path(job.arguments["file"]), limit=FILE_LIMIT))
+    copies = len(receipt.delivery.copies)
+    for place, each in home.registry.ledger().received(station=station, release=release):
+        if each.receipt == receipt.digest():  # by a worker that was killed, or sent twice
+            return {"entry": place, "copies": copies}
+    entry = take(home, receipt, allow_weak_params=bool(job.arguments["weak"]))
+    return {"entry": entry, "copies": copies}
+
+
 def _make_room(place: Path) -> None:
     """Take away the oldest copies beyond the limit: they are made again when somebody asks."""
     files = sorted(place.glob("*.safetensors"), key=lambda each: each.stat().st_mtime, reverse=True)
@@ -157,6 +221,7 @@ _WORK: Final[Mapping[Kind, Callable[[Workspace, Jobs, JobRow], Result]]] = {
     "dispatch": _dispatch,
     "release": _release,
     "copy": _copy,
+    "receipt": _receipt,
 }
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from zktrace.errors import Error
+from zktrace.errors import Error, Unavailable
 from zktrace.front.workspace import Workspace
 from zktrace.primitives.text import one_line
 from zktrace.service.jobs import LEASE, Cancelled, JobRow, Jobs, Lost
 from zktrace.service.store import prepared
-from zktrace.service.work import carry_out
+from zktrace.service.work import carry_out, drop_upload, said
 
 PAUSE: Final = 0.5  # seconds between two looks for a job
 LOST: Final = 75  # exit code of a worker whose job was given to another one
@@ -28,7 +28,7 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 def work(root: Path, ended: Event, *, lease: float = LEASE, pause: float = PAUSE) -> None:
     """Do jobs until `ended`."""
     home = Workspace.open(root)
-    jobs = Jobs(prepared(home))
+    jobs = Jobs(prepared(home), lease=lease)
     while not ended.is_set():
         try:
             job = jobs.claim(lease=lease)
@@ -45,30 +45,39 @@ def do(home: Workspace, jobs: Jobs, job: JobRow, *, lease: float = LEASE) -> Non
     done = Event()
     keeper = Thread(target=_keep, args=(jobs, job, done, lease), daemon=True)
     keeper.start()
+    away = ""
     try:
         carry_out(home, jobs, job)
     except Lost:
         return
     except Cancelled as error:
-        _settled(jobs, job, "cancelled", str(error))
+        _cancelled(jobs, job, str(error))
+    except Unavailable as error:  # not what was asked is wrong: it is taken up again
+        away = said(home, job, str(error))
     except Error as error:
-        _settled(jobs, job, "failed", _said(home, job, str(error)))
+        _failed(jobs, job, said(home, job, str(error)))
     except Exception as error:
-        _settled(jobs, job, "failed", _said(home, job, f"a fault of ours, {type(error).__name__}: {error}"))
+        _failed(jobs, job, said(home, job, f"a fault of ours, {type(error).__name__}: {error}"))
     finally:
         done.set()
         keeper.join()
+    if away:
+        with suppress(Error):  # the database is still away: the claim runs out by itself
+            jobs.let_go(job, error=one_line(away, limit=1000))
 
 
-def _said(home: Workspace, job: JobRow, error: str) -> str:
-    """What went wrong, without the places of files on this machine."""
-    file = str(job.arguments.get("file") or home.root)
-    return error.replace(file, "the uploaded file").replace(str(home.root), "the workspace")
-
-
-def _settled(jobs: Jobs, job: JobRow, state: str, error: str) -> None:
+def _failed(jobs: Jobs, job: JobRow, error: str) -> None:
     with suppress(Error):  # it is another worker's, or the database is away: the claim runs out
-        jobs.settle(job, "cancelled" if state == "cancelled" else "failed", error=one_line(error, limit=1000))
+        jobs.settle(job, "failed", error=one_line(error, limit=1000))
+        if job.kind != "trace":
+            drop_upload(job)
+
+
+def _cancelled(jobs: Jobs, job: JobRow, reason: str) -> None:
+    """What was uploaded for it goes with it."""
+    with suppress(Error):
+        jobs.settle(job, "cancelled", error=reason)
+        drop_upload(job)
 
 
 def _keep(jobs: Jobs, job: JobRow, done: Event, lease: float) -> None:

@@ -2,7 +2,7 @@
 
 from zktrace.tracing.case import CarrierTable, Case, Lead, Named
 from zktrace.tracing.evidence import Requests
-from zktrace.tracing.investigation import Investigation, Plan, investigate
+from zktrace.tracing.investigation import Investigation, Plan, Steps, investigate, silent
 from zktrace.tracing.protocol import begun, decided, rebuild, resume, trace
 
 __all__ = [
@@ -13,10 +13,12 @@ __all__ = [
     "Named",
     "Plan",
     "Requests",
+    "Steps",
     "begun",
     "decided",
     "investigate",
     "rebuild",
     "resume",
+    "silent",
     "trace",
 ]

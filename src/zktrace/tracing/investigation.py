@@ -17,6 +17,12 @@ from zktrace.evidence.findings import CERTIFIED
 from zktrace.readouts.readout import Attempt, Reading, Readout
 from zktrace.tracing.score import NO_SCORES, Scored, findings, score
 
+Steps = Callable[[str, float], None]  # what is done next, and the share of all that is done
+
+
+def silent(what: str, share: float) -> None:
+    """For whoever does not want to know."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
@@ -122,11 +128,12 @@ def investigate(
     level: Fraction,
     certify: bool = True,
     check: Callable[[Readout], object] = lambda _readout: None,
+    steps: Steps = silent,
 ) -> Investigation:
     """Score rows 0..recipients-1 at every look of a plan, until one certifies somebody.
 
     `code` finds a carrier's code. Without `certify` nobody is named, there are leads only. `check` may raise
-    for a readout that cannot be scored.
+    for a readout that cannot be scored. `steps` is told of every look before it is taken.
     """
 
     def scored(readouts: tuple[Readout, ...], look: Look) -> Scored:
@@ -141,14 +148,18 @@ def investigate(
             certify=certify,
         )
 
-    return Investigation(taken=tuple(_looks(plan, scored)), level=level)
+    return Investigation(taken=tuple(_looks(plan, scored, steps)), level=level)
 
 
-def _looks(plan: Plan, scored: Callable[[tuple[Readout, ...], Look], Scored]) -> Iterator[Taken]:
+def _looks(
+    plan: Plan, scored: Callable[[tuple[Readout, ...], Look], Scored], steps: Steps
+) -> Iterator[Taken]:
     """The suspect as it is, then one attempt after the other."""
     attempts = iter(plan.further)
-    for look in plan.looks:
-        found = plan.readouts
+    for at, look in enumerate(plan.looks):
+        found, what = plan.readouts, f"look {at + 1} of {len(plan.looks)}"
+        how = "as it is" if look.alignment == IDENTITY else f"aligned by {look.alignment}"
+        steps(f"{what}: {' + '.join(look.carriers)}, {how}", at / len(plan.looks))
         try:
             if look.alignment != IDENTITY:
                 found = (next(attempts).read(),)

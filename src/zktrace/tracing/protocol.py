@@ -30,7 +30,7 @@ from zktrace.registry.records import RULE_OF, InvestigationRecord, Layout, Relea
 from zktrace.registry.registry import Registry, Snapshot
 from zktrace.tracing.case import Case
 from zktrace.tracing.evidence import Requests, assemble
-from zktrace.tracing.investigation import Investigation, Plan, investigate
+from zktrace.tracing.investigation import Investigation, Plan, Steps, investigate, silent
 from zktrace.tracing.score import leads, named, tables
 
 NOMINAL_LEVEL: Final = Fraction(1, 1000)  # of an investigation that has no budget
@@ -48,6 +48,7 @@ def trace(
     further: Sequence[Attempt] = (),
     requests: Requests,
     once_after: int | None = None,
+    steps: Steps = silent,
 ) -> Case:
     """Investigate a suspect (the digest of its state or scores) that was read on one carrier or more.
 
@@ -56,6 +57,7 @@ def trace(
     alignments, which take place only if `readouts` certify nobody. `requests` finds what stations enrolled
     with. With `once_after` it is Refused if the log has an investigation of this suspect at that place or
     later: whoever is not sure whether a first attempt was paid for does not pay twice (`resume` goes on).
+    `steps` is told what is done next, from here to the evidence.
     """
     ledger = registry.known().ledger
     if not 0 <= budget < 1:
@@ -79,14 +81,22 @@ def trace(
         )
 
     place = registry.add(record)  # (1)
-    return _concluded(registry, custody, plan, place, level=level, requests=requests)
+    return _concluded(registry, custody, plan, place, level=level, requests=requests, steps=steps)
 
 
 def _concluded(
-    registry: Registry, custody: Custody, plan: Plan, place: int, *, level: Fraction, requests: Requests
+    registry: Registry,
+    custody: Custody,
+    plan: Plan,
+    place: int,
+    *,
+    level: Fraction,
+    requests: Requests,
+    steps: Steps,
 ) -> Case:
     """An investigation on record, carried to its end."""
-    looked = _look(registry.known(), custody, plan, place, level=level)  # (2), (3)
+    looked = _look(registry.known(), custody, plan, place, level=level, steps=steps)  # (2), (3)
+    steps("verdict and evidence", 1.0)
     verdict = VerdictRecord(
         investigation=place,
         verdict=str(looked.claims.verdict),
@@ -116,6 +126,7 @@ def resume(
     level: Fraction = NOMINAL_LEVEL,
     further: Sequence[Attempt] = (),
     requests: Requests,
+    steps: Steps = silent,
 ) -> Case:
     """Go on with an investigation that is on record, and paid for, and was interrupted before its verdict.
 
@@ -135,9 +146,10 @@ def resume(
             level=level,
             further=further,
             requests=requests,
+            steps=steps,
         )
     plan = _planned_then(ledger, place, suspect, readouts, further)
-    return _concluded(registry, custody, plan, place, level=level, requests=requests)
+    return _concluded(registry, custody, plan, place, level=level, requests=requests, steps=steps)
 
 
 def _planned_then(
@@ -172,6 +184,7 @@ def rebuild(
     level: Fraction = NOMINAL_LEVEL,
     further: Sequence[Attempt] = (),
     requests: Requests,
+    steps: Steps = silent,
 ) -> Case:
     """The case of an investigation whose verdict is on record, from the suspect once more.
 
@@ -182,7 +195,7 @@ def rebuild(
     log = registry.snapshot()
     case, (verdict_place, verdict) = decided(log.ledger, place)
     plan = _planned_then(log.ledger, place, suspect, readouts, further)
-    looked = _look(log, custody, plan, place, level=level)
+    looked = _look(log, custody, plan, place, level=level, steps=steps)
     if looked.claims.digest() != verdict.findings:
         same = "the same files and program" if case.budget else "the same files, program and level"
         raise Refused(
@@ -198,7 +211,10 @@ def decided(ledger: Ledger, place: int) -> tuple[InvestigationRecord, tuple[int,
     if case is None:
         raise Refused(f"entry {place} is no investigation (zktrace cases lists them)")
     if known is None:
-        raise Refused(f"the investigation of entry {place} has no verdict: there is no evidence to rebuild")
+        raise Refused(
+            f"the investigation of entry {place} has no verdict: there is no evidence to rebuild "
+            "(zktrace cases resume carries on to it)"
+        )
     return case, known
 
 
@@ -213,7 +229,9 @@ class _Looked:
     claims: Findings
 
 
-def _look(log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fraction) -> _Looked:
+def _look(
+    log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fraction, steps: Steps
+) -> _Looked:
     """(2) the looks, (3) what they allow to claim."""
     case = log.ledger.investigations[place]
     stations = tuple(log.ledger.by_row[: case.recipients])
@@ -226,6 +244,7 @@ def _look(log: Snapshot, custody: Custody, plan: Plan, place: int, *, level: Fra
         level=case.budget or level,
         certify=case.budget > 0,
         check=lambda readout: _layout(release, readout),
+        steps=steps,
     )
     return _Looked(place=place, case=case, stations=stations, found=found, claims=found.findings(stations))
 
