@@ -350,6 +350,9 @@ def test_strategies_stand_beside_averages_of_the_same_copies() -> None:
     said = strategies_words(rows)
     assert "Of 5 coalitions, averages among them, 4 are traced under a certificate and 1 frame" in said
     assert "2 members by median, on GNSS, simulated by spread in profile informed: 2/3 traced" in said
+    assert "Everybody is named" not in said
+    whole = [*ROWS, sized(1, [leak([0, 1], [0, 1])], strategy="median", **ours)]
+    assert "Everybody is named, whatever a coalition does, by spread." in strategies_words(whole)
     assert len(strategies_table(ROWS).splitlines()) == 2
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from zktrace.studies.markdown import markdown
 from zktrace.studies.rows import Row
+from zktrace.studies.tracing_phrases import listed
 from zktrace.studies.tracing_rows import (
     AVERAGE,
     CERTIFIED,
@@ -90,4 +91,13 @@ def strategies_words(rows: Iterable[Row]) -> str:
             f" Best hidden are {size} members by {setting.strategy}, on {setting.data} by "
             f"{setting.carriers} in profile {setting.profile}: {sum(some)}/{len(some)} traced."
         )
-    return f"{first}{hidden} The paper averages alone."
+    return f"{first}{hidden}{_whole(found)} The paper averages alone."
+
+
+def _whole(found: Mapping[Setting, list[LeakRow]]) -> str:
+    """Carriers by which every member of every coalition is named, whatever it does."""
+    leaks: dict[str, list[LeakRow]] = {}
+    for setting, some in found.items():
+        leaks.setdefault(setting.carriers, []).extend(some)
+    names = [name for name, some in leaks.items() if all(each.whole(CERTIFIED) for each in some)]
+    return f" Everybody is named, whatever a coalition does, by {listed(names)}." if names else ""
