@@ -25,7 +25,7 @@ def sign(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Sign at a service for the copies that came, and keep the receipt.
+    """Sign at a service for copies that came: of a release, or of the rounds of a guarded one.
 
     Nothing is signed but what is here: every copy that the service lists must be among those that are given.
     """
