@@ -10,7 +10,7 @@ from zktrace.studies.rows import Row
 from zktrace.studies.strategy_tables import strategies_table, strategies_words
 from zktrace.studies.tables import TABLES
 from zktrace.studies.tracing_figure import leaks, tracing_figure, tracing_figure_words
-from zktrace.studies.tracing_rows import by_setting, leak_rows, rules_of
+from zktrace.studies.tracing_rows import Setting, by_setting, leak_rows, rules_of
 from zktrace.studies.tracing_tables import (
     certified_audit_table,
     collusion_table,
@@ -405,3 +405,9 @@ def test_copies_with_all_carriers_have_lines_of_their_own() -> None:
     assert drawn(certified_audit_table(rows))[-1]["both of a pair named"] == "1/2"
     assert {each["carrier"] for each in drawn(twocarrier_table(rows))} == {"weight", "spread"}
     assert "isolates 1/1 by spread and 1/1 by spread+weight" in WORDS["isolation"](rows)
+
+
+def test_a_crowd_is_told_by_its_stations_and_not_twice() -> None:
+    trial = {"dataset": "gnss", "stations": 40, "carriers": ["weight"], "profile": "paper"}
+    assert Setting.of(trial | {"variant": "stations-40"}) == Setting.of(trial)
+    assert Setting.of(trial | {"variant": "shift"}).data == "GNSS, simulated, receiver shift"

@@ -24,6 +24,7 @@ RULES: Final = {
 TEN: Final = 10  # stations of the paper's federations, where it says nothing else
 AVERAGE: Final = "mean"  # how coalitions put copies together, where a trial says nothing
 VARIANTS: Final = {"shift": "receiver shift", "median": "coordinate-wise median"}
+_CROWD: Final = "stations-"  # variants that another column tells
 
 
 class Setting(NamedTuple):
@@ -44,7 +45,7 @@ class Setting(NamedTuple):
             trial["stations"],
             "+".join(trial["carriers"]),
             trial["profile"],
-            trial.get("variant", ""),
+            "" if trial.get("variant", "").startswith(_CROWD) else trial.get("variant", ""),
             trial.get("strategy", AVERAGE),
         )
 
