@@ -118,8 +118,9 @@ def _other_price(ledger: Ledger, job: JobRow, place: int) -> tuple[str, ...]:
     price, asked = str(ledger.investigations[place].budget), job.arguments["budget"]
     if price == asked:
         return ()
-    said = f"entry {place} investigated this suspect already, at the price of {price}: {asked} was not spent"
-    return (said,)
+    return (
+        f"entry {place} investigated this suspect already, at the price of {price}: {asked} was not spent",
+    )
 
 
 def _told(home: Workspace, job: JobRow, case: TracedCase, *warnings: str) -> Result:

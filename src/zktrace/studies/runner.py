@@ -178,6 +178,8 @@ def _keys(batch: Batch) -> set[str] | None:
     """What tells its trials from others; None where they cannot be told before what it needs is there."""
     try:
         return {each.key for each in batch.trials(quietly)}
+    except (MissingExtra, ModuleNotFoundError):
+        raise
     except Exception:
         return None
 
