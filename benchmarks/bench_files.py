@@ -2,8 +2,9 @@
 
 A safetensors file of random numbers (`ZKTRACE_BENCH_MB`, 1,000 by default) is opened and its digest
 computed; a state whose every tensor is made on demand from it is written and hashed in one pass; a GGUF file
-with as many elements is read. Each runs in a process of its own, whose anonymous memory is its heap and
-stacks: pages of mapped files are not in it. Times are beside a plain copy and a plain SHA-256 of the file.
+with as many elements is read; a capped child rewrites the file, as it does what is uploaded. Each runs in a
+process of its own, whose anonymous memory is its heap and stacks: pages of mapped files are not in it. Times
+are beside a plain copy and a plain SHA-256 of the file.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from models.gguf_forge import line
 from timing import Row, at_most, report
-from zktrace.models import LazyTensor, ModelState, Tensor, model_digest, open_model, save_model
+from zktrace.models import LazyTensor, ModelState, Tensor, model_digest, open_confined, open_model, save_model
 
 MEGABYTES = int(os.environ.get("ZKTRACE_BENCH_MB", "1000"))
 TENSORS = 8
@@ -120,6 +121,10 @@ def copied(path: Path) -> None:
         os.fsync(handle.fileno())
 
 
+def confined(path: Path) -> None:
+    open_confined(path)
+
+
 def hashed(path: Path) -> None:
     with path.open("rb") as handle:
         hashlib.file_digest(handle, "sha256")
@@ -131,7 +136,7 @@ def whole(path: Path) -> None:
     save_model(path.with_name("copy"), arrays, replace=True)
 
 
-TASKS = {each.__name__: each for each in (opened, saved, copied, hashed, whole)}
+TASKS = {each.__name__: each for each in (opened, confined, saved, copied, hashed, whole)}
 
 
 def rows() -> list[Row]:
@@ -143,6 +148,10 @@ def rows() -> list[Row]:
         copy, _ = in_a_process("copied", path)
         plain, _ = in_a_process("hashed", path)
         read, read_mb = in_a_process("opened", path)
+        small = Path(folder) / "small"
+        save_model(small, {"w": np.ones(4, dtype=np.float32)})
+        start, _ = in_a_process("confined", small)
+        child, child_mb = in_a_process("confined", path)
         wrote, wrote_mb = in_a_process("saved", path)
         _, whole_mb = in_a_process("whole", path)
         made, made_mb = in_a_process("opened", Path(folder) / "gguf")
@@ -153,6 +162,9 @@ def rows() -> list[Row]:
         at_most("memory to open and digest", read_mb, "MB", 64),
         at_most("make, save and digest, beside a plain copy", wrote / copy, "x", 3),
         at_most("memory to make, save and digest", wrote_mb, "MB", 128),
+        Row(name="a child that opens a small file", value=start, unit="s"),
+        at_most("a child that opens the model, beside a plain copy", child / copy, "x", 5),
+        at_most("memory here while a child opens it", child_mb, "MB", 64),
         Row(name="memory with every array made first", value=whole_mb, unit="MB"),
         Row(name="digest of a quantised GGUF file", value=size / made, unit="MB/s"),
         at_most("memory to dequantise and digest it", made_mb, "MB", 128),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from primitives.test_processes import heeding
 from zktrace.cli.app import run
 
 
@@ -115,7 +116,12 @@ def test_options_that_do_not_go_together(shell: Shell) -> None:
 
 def test_a_witness_serves_until_it_is_interrupted(shell: Shell) -> None:
     command = [sys.executable, "-m", "zktrace", "witness", "serve", "../w1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ran:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeding,  # noqa: PLW1509
+    ) as ran:
         try:
             assert ran.stdout is not None
             url = ran.stdout.readline().split()[0]

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from primitives.test_processes import heeding
 from service.test_fetch import free_port
 from service.test_serving import healthy, until
 from zktrace.cli.app import run
@@ -86,7 +87,11 @@ def test_a_demo_that_has_ended_is_shown_in_a_console(folder: Path, story: Told) 
     before = (folder / "report.html").read_bytes()
     command = [sys.executable, "-m", "zktrace", "demo", "--serve", "--out", str(folder), "--seed", str(SEED)]
     url = f"http://127.0.0.1:{(port := free_port())}"
-    child = subprocess.Popen([*command, "--port", str(port), "--json"], stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [*command, "--port", str(port), "--json"],
+        stdout=subprocess.PIPE,
+        preexec_fn=heeding,  # noqa: PLW1509
+    )
     try:
         assert child.stdout is not None
         said = json.loads(child.stdout.readline())

@@ -13,16 +13,18 @@ import pytest
 
 from models.forge import checkpoint, glob, mapping, pickle_of, simple_checkpoint, storage, tensor, text, tup
 from zktrace.errors import Error, LimitExceeded, MalformedModel
-from zktrace.models import Limits, ModelState, model_digest, open_model, torch_file
+from zktrace.models import Limits, ModelState, model_digest, open_model
+from zktrace.primitives import child
 
 LIMITS_REPORT = """
     import resource
     kinds = ("AS", "CPU", "FSIZE", "NOFILE", "CORE", "NPROC")
-    from zktrace.models.torch_child import cap_resources, refuse
+    from zktrace.models.torch_child import caps
     from zktrace.models.limits import Limits
+    from zktrace.primitives.child import cap, refuse
     from zktrace.errors import MalformedModel
     limits = Limits(max_total_bytes=1000, max_header_bytes=500, child_spare_bytes=1 << 30)
-    cap_resources(limits, file_bytes=10)
+    cap(caps(limits, file_bytes=10))
     refuse(MalformedModel, str([resource.getrlimit(getattr(resource, "RLIMIT_" + kind)) for kind in kinds]))
 """
 
@@ -256,7 +258,9 @@ def test_memory_is_capped(tmp_path: Path) -> None:
 def rigged(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Let the child run `code` instead of reading the file."""
     lines = [line.strip() for line in code.strip().splitlines()]
-    monkeypatch.setattr(torch_file, "_BOOT", torch_file._BOOT.split("from zktrace")[0] + "\n".join(lines))
+    boot = child._BOOT.replace("importlib.import_module(entry).main(argument)", "\n".join(lines))
+    assert boot != child._BOOT
+    monkeypatch.setattr(child, "_BOOT", boot)
 
 
 def test_every_cap_is_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +278,7 @@ def test_the_child_has_no_third_party_code_no_environment_and_no_other_files(
         monkeypatch,
         """
         import importlib.util, os
-        from zktrace.models.torch_child import refuse
+        from zktrace.primitives.child import refuse
         from zktrace.errors import MalformedModel
         found = [name for name in ("numpy", "torch", "safetensors", "pip") if importlib.util.find_spec(name)]
         heavy = [name for name in ("numpy", "pickle", "_pickle", "torch", "ctypes") if name in sys.modules]
@@ -324,7 +328,7 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
 def test_a_checkpoint_opens_where_the_package_is_only_on_the_path(tmp_path: Path) -> None:
     """Neither an editable install nor site-packages: the child finds the package by its parent's folder."""
     path = write(tmp_path / "m", simple_checkpoint())
-    root = Path(torch_file.__file__).parents[2]
+    root = Path(child.__file__).parents[2]
     libraries = Path(np.__file__).parents[1]
     code = f"import sys; sys.path[:0] = [{str(root)!r}, {str(libraries)!r}]\n"
     code += f"from zktrace.models import open_model; print(list(open_model({str(path)!r})))"

@@ -29,8 +29,8 @@ class Limits:
     max_array_header_bytes: int = 4 * _KIB  # of one array in an npz
     max_members: int = 262_144  # of a zip archive
     max_pickle_steps: int = 4_000_000
-    child_cpu_seconds: int = 60
-    child_wall_seconds: int = 180
+    child_cpu_seconds: int = 60  # and one more for each 64 MiB of the file
+    child_wall_seconds: int = 180  # likewise
     child_spare_bytes: int = 512 * _MIB  # address space of the child beyond twice the file
 
     def __post_init__(self) -> None:
@@ -41,6 +41,12 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def extra_seconds(file_bytes: int) -> int:
+    """What a file of this size may take longer than a small one."""
+    return file_bytes >> 26
+
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -98,6 +104,15 @@ def check_total(total: int, limits: Limits) -> None:
     """Refuse tensors that together need too many bytes."""
     if total > limits.max_total_bytes:
         raise LimitExceeded(f"{total} bytes of tensors, the limit is {limits.max_total_bytes}")
+
+
+def check_loaded(size: int, limits: Limits) -> None:
+    """Refuse a file that is too large to be converted or checked as a whole."""
+    if size > limits.max_loaded_bytes:
+        raise LimitExceeded(
+            f"{size} bytes, the limit for a file of this kind is {limits.max_loaded_bytes}; "
+            "save it as safetensors"
+        )
 
 
 def shown_shape(shape: Sequence[int]) -> str:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from zktrace.errors import Error, LimitExceeded, MalformedModel, Refused
 from zktrace.models import gguf_file, npz_file, torch_zip, zip_members
+from zktrace.models.confined import open_torch
 from zktrace.models.gguf_file import read_gguf
-from zktrace.models.limits import DEFAULT_LIMITS, Limits, check_count, check_total
+from zktrace.models.limits import DEFAULT_LIMITS, Limits, check_count, check_loaded, check_total
 from zktrace.models.npz_file import read_npz
-from zktrace.models.onnx_file import read_onnx, seems_onnx
+from zktrace.models.onnx_file import Beside, read_onnx, seems_onnx
 from zktrace.models.safetensors_file import map_file, open_safetensors
 from zktrace.models.shards import Shards, check_promised, check_shard, is_json, read_index, shards_of
 from zktrace.models.state import LazyTensor, ModelState, Tensor
-from zktrace.models.torch_file import open_torch
 from zktrace.primitives.files import open_regular
-from zktrace.primitives.text import one_line
+from zktrace.primitives.text import one_line, shown
 
 _STATE_DICT = "load it where you trust it and save its state_dict() with safetensors or torch.save"
 _KNOWN = (
@@ -36,6 +36,7 @@ _KNOWN = (
     (4, b"TFL3", "a TensorFlow Lite file; export its weights with numpy.savez"),
     (257, b"ustar", "a tar archive; unpack it first"),
 )
+_ONE_FILE = "save it in one file"
 _ACCEPTED = (
     "give a safetensors, GGUF or ONNX file, an npz file (numpy.savez), a torch.save of a state_dict, or the "
     "index or the folder of shards"
@@ -79,7 +80,7 @@ def _open_file(path: Path, limits: Limits) -> ModelState:
     with _mapped(path, limits.max_file_bytes) as (descriptor, data):
         if is_json(data):
             return _joined(path.parent, read_index(data, limits), limits)
-        return _read(descriptor, data, path.parent, limits)
+        return _read(descriptor, data, limits, _Beside(path.parent, limits))
 
 
 def _joined(folder: Path, shards: Shards, limits: Limits) -> ModelState:
@@ -89,7 +90,7 @@ def _joined(folder: Path, shards: Shards, limits: Limits) -> ModelState:
     for file in shards.files:
         try:
             with _mapped(check_shard(folder, file), left) as (descriptor, data):
-                state = _read(descriptor, data, folder, limits)
+                state = _read(descriptor, data, limits, _Beside(folder, limits))
                 left -= len(data)
             if shards.promised is not None:
                 check_promised(file, state.keys(), shards.promised[file])
@@ -116,26 +117,29 @@ def _mapped(path: Path, limit: int) -> Iterator[tuple[int, memoryview]]:
         os.close(descriptor)
 
 
-def _read(descriptor: int, data: memoryview, folder: Path, limits: Limits) -> ModelState:
+def _read(descriptor: int, data: memoryview, limits: Limits, beside: Beside) -> ModelState:
     if bytes(data[:4]) == zip_members.MAGIC:
-        _check_loaded(data, limits)
+        check_loaded(len(data), limits)
         return _read_zip(descriptor, data, limits)
     if bytes(data[:4]) == gguf_file.MAGIC:
         return read_gguf(data, limits)
     if bytes(data[8:9]) == b"{" and not is_json(data):
         return open_safetensors(descriptor, data, limits)
     if seems_onnx(data):
-        _check_loaded(data, limits)
-        return read_onnx(data, limits, _Beside(folder, limits))
+        check_loaded(len(data), limits)
+        return read_onnx(data, limits, beside)
     raise MalformedModel(_guess(data))
 
 
-def _check_loaded(data: memoryview, limits: Limits) -> None:
-    if len(data) > limits.max_loaded_bytes:
-        raise LimitExceeded(
-            f"{len(data)} bytes, the limit for a file of this kind is {limits.max_loaded_bytes}; "
-            "save it as safetensors"
-        )
+def read_alone(descriptor: int, data: memoryview, limits: Limits) -> ModelState:
+    """The state in the bytes of one file, which its descriptor is of. What refers to others is refused."""
+    if is_json(data):
+        raise Refused(f"seems to be the index of a model in several files; {_ONE_FILE}")
+    return _read(descriptor, data, limits, _nothing_beside)
+
+
+def _nothing_beside(file: str) -> memoryview:
+    raise Refused(f"a part of it is in another file ({shown(file)}); {_ONE_FILE}")
 
 
 class _Beside:
@@ -166,7 +170,7 @@ def _read_zip(descriptor: int, data: memoryview, limits: Limits) -> ModelState:
         return read_npz(data, directory, limits)
     if "constants.pkl" in inside or any(name.startswith("code/") for name in inside):
         raise MalformedModel(f"seems to be a TorchScript archive, which holds code; {_STATE_DICT}")
-    if torch_zip.PICKLE in inside:
+    if torch_zip.has_pickle(names):
         return open_torch(descriptor, limits)
     raise MalformedModel(
         f"a zip archive that is neither npz nor a torch checkpoint{_hint(names)}; {_ACCEPTED}"

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from zktrace.models.digest import heading, opening
 from zktrace.models.dtypes import BY_TAG
@@ -53,9 +54,23 @@ def save_model(
                 handle.seek(places[tensor.name])
                 hashing.add(heading(tensor))
             hashing.add(piece)
-            for first in range(0, len(piece), _WRITTEN):
-                handle.write(piece[first : first + _WRITTEN])
+            _write(handle, piece)
     return hashing.digest()
+
+
+def write_plain(state: ModelState, out: IO[bytes]) -> None:
+    """The state as a safetensors file without metadata, piece after piece in the order of the file."""
+    slots = sorted(map(_slot, state.tensors()), key=file_order)
+    out.write(build_header(slots))
+    for slot in slots:
+        for piece in state.tensor(slot.name).pieces():
+            _write(out, piece)
+    out.flush()
+
+
+def _write(out: IO[bytes], piece: memoryview) -> None:
+    for first in range(0, len(piece), _WRITTEN):
+        out.write(piece[first : first + _WRITTEN])
 
 
 def _pieces(state: ModelState) -> Iterator[tuple[Tensor | None, memoryview]]:

@@ -1,16 +1,17 @@
 """A torch checkpoint (zip format) turned into a safetensors file, by the standard library alone.
 
-Runs in the child process (`torch_child`); nothing here or below imports numpy, torch or safetensors.
+Runs in a child process (`torch_child`); nothing here or below imports numpy, torch or safetensors.
 """
 
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Literal
 
 from zktrace.errors import LimitExceeded, MalformedModel
+from zktrace.models import zip_members
 from zktrace.models.dtypes import ALLOWED, BY_TAG, Dtype
 from zktrace.models.limits import Limits, byte_size, check_count, check_name_length, check_total, shown_shape
 from zktrace.models.safetensors_header import Slot, build_header, file_order
@@ -48,6 +49,20 @@ class _Source:
     layout: Slot
     view: TensorView
     storage: memoryview  # bytes
+
+
+def is_checkpoint(data: memoryview, limits: Limits) -> bool:
+    """Whether a file is a zip archive that has to be read as a checkpoint, if it can be read at all."""
+    if bytes(data[:4]) != zip_members.MAGIC:
+        return False
+    return has_pickle([entry.name for entry in read_directory(data, limits).entries])
+
+
+def has_pickle(names: Iterable[str]) -> bool:
+    """Whether the members of an archive are those of a checkpoint, of tensors and not of code."""
+    inside = {name.partition("/")[2] for name in names}
+    code = "constants.pkl" in inside or any(name.startswith("code/") for name in inside)
+    return PICKLE in inside and not code
 
 
 def convert(data: memoryview, out: IO[bytes], limits: Limits) -> None:

@@ -1,7 +1,5 @@
 """The console's forms: uploads, plans that are confirmed, jobs as they go on, and the judge's page."""
 
-import hashlib
-from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -9,14 +7,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 
-from zktrace.court import Judgement, Minutes, Policy
-from zktrace.errors import CannotTell, Error, EvidenceRejected, InputError
-from zktrace.evidence import Evidence
+from zktrace.errors import InputError
 from zktrace.evidence.file import FILE_LIMIT
-from zktrace.front.judging import judge as examine
-from zktrace.primitives.files import read_bounded
-from zktrace.registry.log import Extension, Head
-from zktrace.report.judgement import Hearing, judgement_body, outcome_word, versions
+from zktrace.report.judgement import judgement_body, outcome_word
 from zktrace.service import asking, facts, joining
 from zktrace.service.access import Anybody, AtDesk, Operator, OwnFields
 from zktrace.service.desk import FrontDesk
@@ -138,50 +131,13 @@ async def judge(request: Request, desk: AtDesk, visitor: Anybody) -> Response:
     try:
         if sent.path is None or not sent.size:
             raise InputError("choose the evidence file")
-        data = await run_in_threadpool(read_bounded, sent.path, limit=FILE_LIMIT)
-        hearing = await run_in_threadpool(_hear, desk, data, sent)
+        head = sent.fields.get("head", "").strip()
+        hearing = await desk.hearings.hear(desk.home, sent.path, name=sent.name, head=head)
     finally:
         if sent.path is not None:
             sent.path.unlink(missing_ok=True)
     body = Markup(judgement_body(hearing))  # noqa: S704
     return page(request, "judge.html", body=body, outcome=outcome_word(hearing.outcome), head=hearing.head)
-
-
-def _hear(desk: FrontDesk, data: bytes, sent: Sent) -> Hearing:
-    """The judge's own call. A proof that two heads are of one log is taken from this service's log."""
-    head, minutes, policy = Head.from_text(sent.fields.get("head", "").strip()), Minutes(), Policy()
-    outcome: Judgement | EvidenceRejected | CannotTell
-    try:
-        outcome = examine(
-            data, head=head, policy=policy, extensions=_extensions(desk, data, head), minutes=minutes
-        )
-    except (EvidenceRejected, CannotTell) as ended:
-        outcome = ended
-    return Hearing(
-        at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-        evidence=(sent.name, hashlib.sha256(data).hexdigest()),
-        head=head.to_text(),
-        before=None,
-        given=(),
-        policy=policy,
-        outcome=outcome,
-        steps=minutes.steps(),
-        reached=minutes.at,
-        versions=versions(),
-    )
-
-
-def _extensions(desk: FrontDesk, data: bytes, head: Head) -> list[Extension]:
-    """That one head extends the other, if both are of this log. The judge verifies it: it is not believed."""
-    registry = desk.home.registry
-    try:
-        other = Head.from_text(Evidence.from_bytes(data).head)
-    except Error:
-        return []
-    if other == head or not (facts.known_head(registry, head) and facts.known_head(registry, other)):
-        return []
-    old, new = sorted((head.size, other.size))
-    return [facts.extension(registry, old, new)]
 
 
 def _shown(desk: FrontDesk, id: str) -> dict[str, Any]:

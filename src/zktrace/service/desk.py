@@ -11,6 +11,7 @@ from zktrace.errors import InputError
 from zktrace.front.workspace import Workspace
 from zktrace.service.counted import Counted
 from zktrace.service.facts import Facts, overview_facts
+from zktrace.service.hearing import Hearings
 from zktrace.service.jobs import Jobs
 from zktrace.service.limits import RATES, Rates
 from zktrace.service.store import prepared
@@ -58,6 +59,7 @@ class FrontDesk:
     tokens: Tokens
     jobs: Jobs
     rates: Rates = field(default_factory=Rates)
+    hearings: Hearings = field(default_factory=Hearings)
     overview: Counted[Facts] = field(default_factory=lambda: Counted(overview_facts))
 
     @classmethod

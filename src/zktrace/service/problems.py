@@ -21,6 +21,7 @@ NOT_SIGNED_IN: Final = 401
 NOT_ALLOWED: Final = 403
 NOT_THERE: Final = 404
 TOO_OFTEN: Final = 429
+NOT_NOW: Final = 503
 _STATUS: Final[tuple[tuple[type[Error], int], ...]] = (  # the first that fits
     (LimitExceeded, 413),
     (Unavailable, 503),

@@ -6,6 +6,7 @@ release and a dispatch are found on record, and an investigation that was paid f
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from zktrace.front.given import as_budget
 from zktrace.front.receipts import delivery, take
 from zktrace.front.suspects import ReadSuspect, read_suspect
 from zktrace.front.workspace import Workspace
-from zktrace.models import model_digest, open_model
+from zktrace.models import ModelState, model_digest, open_confined
 from zktrace.primitives.files import read_bounded, sweep
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.signing import FILE_LIMIT, Receipt
@@ -56,8 +57,12 @@ def said(home: Workspace, job: JobRow, error: str) -> str:
 
 def _read(home: Workspace, job: JobRow) -> tuple[OpenRelease, ReadSuspect]:
     opened = home.leaked(job.arguments["release"])
-    path = Path(job.arguments["file"])
-    return opened, read_suspect(opened, path, None, None, align=True)
+    return opened, read_suspect(opened, uploaded(job), None, None, align=True)
+
+
+def uploaded(job: JobRow) -> ModelState:
+    """The model that was uploaded for a job. Its bytes are looked at by a child process alone."""
+    return open_confined(Path(job.arguments["file"]))
 
 
 def _planned(home: Workspace, job: JobRow) -> Result:
@@ -80,16 +85,16 @@ def _planned(home: Workspace, job: JobRow) -> Result:
 
 def _trace(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """The investigation. A first attempt that was killed may have paid for it: then that one goes on."""
-    path, ledger = Path(job.arguments["file"]), home.registry.ledger()
+    ledger = home.registry.ledger()
     jobs.report(job, share=0.05, note="reading the suspect")
-    steps, place = _steps(jobs, job), paid_for(ledger, job)
+    state, steps, place = uploaded(job), _steps(jobs, job), paid_for(ledger, job)
     if place is not None:
-        return _told(home, job, home.resume(place, path, steps=steps), *_other_price(ledger, job, place))
+        return _told(home, job, home.resume(place, state, steps=steps), *_other_price(ledger, job, place))
     suspect, began = bytes.fromhex(job.result["suspect"]), int(job.result["began"])
-    if model_digest(open_model(path)) != suspect:
+    if model_digest(state) != suspect:
         raise Refused("the uploaded file is no longer the one that was planned for")
     budget, release = Fraction(job.arguments["budget"]), job.arguments["release"]
-    case = home.trace(path, budget=budget, release=release, once_after=began, steps=steps)
+    case = home.trace(state, budget=budget, release=release, once_after=began, steps=steps)
     return _told(home, job, case)
 
 
@@ -125,7 +130,8 @@ def _other_price(ledger: Ledger, job: JobRow, place: int) -> tuple[str, ...]:
 
 def _told(home: Workspace, job: JobRow, case: TracedCase, *warnings: str) -> Result:
     """What came of it. The verdict is on record: what cannot be kept beside it is said, and fails nothing."""
-    failed = tried(lambda: case.report(report_path(home, case.case.place), replace=True))
+    named = replace(case, source=Path(Path(job.arguments["name"]).name or "suspect"))  # as its sender has it
+    failed = tried(lambda: named.report(report_path(home, case.case.place), replace=True))
     found = (*warnings, *case.warnings, *(f"no report could be written: {each}" for each in failed))
     return {
         "place": case.case.place,
@@ -164,13 +170,13 @@ def _dispatch(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
 
 def _release(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """A shared model on record; one that this very job put there before it was killed is found."""
-    path, name = Path(job.arguments["file"]), job.arguments["name"]
+    name = job.arguments["name"]
     jobs.report(job, share=0.1, note="reading the model")
-    ledger = home.registry.ledger()
-    if name in ledger.releases and ledger.release(name).model == model_digest(open_model(path)):
+    state, ledger = uploaded(job), home.registry.ledger()
+    if name in ledger.releases and ledger.release(name).model == model_digest(state):
         opened = home.opened(name)
     else:
-        opened = home.release(path, name=name)
+        opened = home.release(state, name=name)
     return {"release": opened.name, "carriers": list(opened.carriers), "model": opened.record.model.hex()}
 
 

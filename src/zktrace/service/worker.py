@@ -1,4 +1,4 @@
-"""The process that does the jobs: it alone opens the code key, and what strangers uploaded.
+"""The process that does the jobs: it alone opens the code key. What was uploaded a child of it opens.
 
 It is started by the service, renews its claim from a thread of its own, and ends when the service does. If it
 is killed, the service starts another one, and the job is taken up again when the claim has run out.
