@@ -49,3 +49,9 @@ def test_a_fork_leaves_its_origin_alone() -> None:
     before = origin.digest(32)
     assert origin.fork(b"b").digest(32) != before
     assert origin.digest(32) == before
+
+
+@given(st.lists(st.binary(max_size=20), max_size=8), st.integers(1, 300))
+def test_many_forks_at_once_are_those_one_by_one(parts: list[bytes], size: int) -> None:
+    origin = Shake("domain", b"a")
+    assert origin.fork_digests(size, parts) == b"".join(origin.fork(each).digest(size) for each in parts)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zktrace.primitives.gf2 import LinearMap, pack, unpack, weight
+from zktrace.primitives.gf2 import LinearMap, pack, transpose, unpack, weight
 
 
 @pytest.mark.parametrize(("m", "l"), [(64, 8), (128, 64), (1024, 512)])
@@ -16,6 +16,14 @@ def test_products_equal_the_triple_loop_sums(m: int, l: int) -> None:
     expected = [[sum(int(a[i, j]) * int(row[j]) for j in range(l)) % 2 for i in range(m)] for row in x]
     product = LinearMap(pack(a.astype(np.uint8)))(pack(x.astype(np.uint8)))
     assert unpack(product).tolist() == expected
+
+
+@pytest.mark.parametrize(("m", "l"), [(8, 8), (64, 8), (8, 640), (1280, 640)])
+def test_a_transpose_has_every_bit_at_its_mirrored_place(m: int, l: int) -> None:
+    rows = np.random.default_rng(l).integers(0, 256, (m, l // 8), dtype=np.uint8)
+    columns = transpose(rows)
+    assert columns.shape == (l, m // 8)
+    assert np.array_equal(unpack(columns), unpack(rows).T)
 
 
 def test_an_empty_batch_has_an_empty_product() -> None:

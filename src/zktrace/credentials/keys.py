@@ -49,8 +49,7 @@ class PublicKey:
     @cached_property
     def matrix(self) -> bytes:
         """A by rows, each row packed: the expanded matrix that the codeword and every proof speak of."""
-        size = self.params.length * self.params.secret_bytes
-        return Shake("zkt-xlpn-v1/matrix", self.params.name.encode(), self.seed).digest(size)
+        return _matrix(self.params, self.seed)
 
     @cached_property
     def linear_map(self) -> LinearMap:
@@ -80,6 +79,12 @@ class PublicKey:
         y = reader.take(params.vector_bytes, "y")
         reader.finish()
         return cls(params=params, seed=seed, y=y)
+
+
+@lru_cache(maxsize=8)  # a proof and then the codeword ask for that of one key, which has 100 KiB
+def _matrix(params: XLPNParams, seed: bytes) -> bytes:
+    size = params.length * params.secret_bytes
+    return Shake("zkt-xlpn-v1/matrix", params.name.encode(), seed).digest(size)
 
 
 @lru_cache(maxsize=1024)  # whoever enrols asks for it, and so does every rule on the way

@@ -17,7 +17,7 @@ all commitments with the challenges. Format and arguments: docs/spec/stern-proof
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -45,8 +45,8 @@ Rounds = NDArray[np.intp] | Sequence[int]
 _SLOTS: Final = 3
 
 
-def _table(rows: Iterable[bytes], width: int) -> Bits:
-    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, width)
+def _table(data: bytes, width: int) -> Bits:
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, width)
 
 
 class Oracle:
@@ -63,23 +63,22 @@ class Oracle:
     def expand_roots(self, rounds: Rounds, roots: Bits) -> tuple[Bits, Bits, Bits]:
         """kappa_0, kappa_1 and v of each round."""
         width = 2 * SEED_BYTES + self._params.secret_bytes
-        table = _table((h.digest(width) for h in self._streams(self._root, rounds, roots)), width)
+        table = self._digests(self._root, rounds, roots, width)
         return table[:, :SEED_BYTES], table[:, SEED_BYTES : 2 * SEED_BYTES], table[:, 2 * SEED_BYTES :]
 
     def permutations(self, rounds: Rounds, kappa0: Bits) -> Permutations:
         """pi of each round."""
-        return permutations(list(self._streams(self._permutation, rounds, kappa0)), self._params.length)
+        streams = [self._permutation.fork(each) for each in _inputs(rounds, kappa0)]
+        return permutations(streams, self._params.length)
 
     def masks(self, rounds: Rounds, kappa1: Bits) -> Bits:
         """t_1 of each round, packed."""
-        width = self._params.vector_bytes
-        return _table((h.digest(width) for h in self._streams(self._mask, rounds, kappa1)), width)
+        return self._digests(self._mask, rounds, kappa1, self._params.vector_bytes)
 
     def commitments(self, slot: int, rounds: Rounds, kappa: Bits, t: Bits) -> Bits:
         """C_slot of each round: SHAKE-256 over salt, slot, round, key and vector."""
         inputs = np.concatenate((np.full((len(kappa), 1), slot, dtype=np.uint8), kappa, t), axis=1)
-        streams = self._streams(self._commitment, rounds, inputs)
-        return _table((h.digest(COMMITMENT_BYTES) for h in streams), COMMITMENT_BYTES)
+        return self._digests(self._commitment, rounds, inputs, COMMITMENT_BYTES)
 
     def challenges(self, commitments: Bits, bound_to: bytes) -> Challenges:
         """The challenges of all rounds, exactly uniform: a byte of the stream below 243 gives five digits."""
@@ -96,11 +95,15 @@ class Oracle:
             drawn += needed
 
     @staticmethod
-    def _streams(prefix: Shake, rounds: Rounds, inputs: Bits) -> Iterable[Shake]:
-        width = inputs.shape[1]
-        data = np.ascontiguousarray(inputs).tobytes()
-        for at, k in enumerate(rounds):
-            yield prefix.fork(int(k).to_bytes(4, "big") + data[at * width : (at + 1) * width])
+    def _digests(prefix: Shake, rounds: Rounds, inputs: Bits, width: int) -> Bits:
+        return _table(prefix.fork_digests(width, _inputs(rounds, inputs)), width)
+
+
+def _inputs(rounds: Rounds, inputs: Bits) -> Iterator[bytes]:
+    """What a hash of each round takes: the round, and a row of `inputs`."""
+    width, data = inputs.shape[1], np.ascontiguousarray(inputs).tobytes()
+    for at, k in enumerate(rounds):
+        yield int(k).to_bytes(4, "big") + data[at * width : (at + 1) * width]
 
 
 def prove(key: SecretKey, binding: Binding, *, entropy: Entropy = secrets.token_bytes) -> Proof:
@@ -155,7 +158,7 @@ def _fresh_seeds(key: SecretKey, bound_to: bytes, drawn: bytes) -> tuple[bytes, 
     stream = Shake("zkt-stern-v1/seeds", key.params.name.encode(), key.witness_seed, drawn, bound_to)
     seeds = stream.digest(SALT_BYTES + 2 * size)
     salt, rest = seeds[:SALT_BYTES], seeds[SALT_BYTES:]
-    return salt, _table([rest[:size]], SEED_BYTES), _table([rest[size:]], SEED_BYTES)
+    return salt, _table(rest[:size], SEED_BYTES), _table(rest[size:], SEED_BYTES)
 
 
 def open_commitments(proof: Proof, public: PublicKey) -> Bits:

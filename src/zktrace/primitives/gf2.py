@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint8]  # packed: eight bits a byte, first bit in the most significant place
 
 _BYTE_VALUES: Final = 256
+_SWAPS: Final = tuple(  # of a word of eight rows of eight bits: how far, and which bits
+    (np.uint64(shift), np.uint64(mask))
+    for shift, mask in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
+)
 
 
 def unpack(packed: Bits) -> Bits:
@@ -30,6 +34,21 @@ def weight(packed: Bits) -> NDArray[np.int64]:
     return counts
 
 
+def transpose(rows: Bits) -> Bits:
+    """The bits of a packed matrix mirrored: shape (m, l/8) -> (l, m/8), with m and l multiples of 8.
+
+    Tiles of eight by eight bits are words, in which pairs, quads and halves change places, all at once.
+    """
+    tall, wide = len(rows) // 8, rows.shape[1]
+    tiles = np.ascontiguousarray(rows.reshape(tall, 8, wide).transpose(2, 0, 1)).view(">u8")
+    words = tiles.astype(np.uint64).reshape(wide, tall)
+    for shift, mask in _SWAPS:
+        moved = (words ^ (words >> shift)) & mask
+        words ^= moved ^ (moved << shift)
+    columns = words.astype(">u8").view(np.uint8).reshape(wide, tall, 8)
+    return np.ascontiguousarray(columns.transpose(0, 2, 1)).reshape(8 * wide, tall)
+
+
 class LinearMap:
     """x -> A x for one matrix A and many vectors, by tables of eight columns each.
 
@@ -39,7 +58,7 @@ class LinearMap:
 
     def __init__(self, rows: Bits) -> None:
         """`rows` is A packed by rows: shape (m, l/8), with m and l multiples of 64 and 8."""
-        columns = pack(np.ascontiguousarray(unpack(rows).T)).view(np.uint64)  # (l, m/64)
+        columns = transpose(rows).view(np.uint64)  # (l, m/64)
         tables = np.zeros((len(columns) // 8, _BYTE_VALUES, columns.shape[1]), dtype=np.uint64)
         for bit in range(8):
             step = 1 << bit  # the column of bit `bit` counted from the least significant

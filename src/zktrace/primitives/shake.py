@@ -6,6 +6,7 @@ absorbing it again, which is what makes hundreds of short hashes of one proof ch
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import Self
 
 from zktrace.primitives.encoding import field
@@ -33,6 +34,15 @@ class Shake:
         state = self._state.copy()
         state.update(b"".join([len(part).to_bytes(8, "big") + part for part in parts]))
         return state.digest(size)
+
+    def fork_digests(self, size: int, parts: Iterable[bytes]) -> bytes:
+        """`fork(part).digest(size)` of each part, one after the other."""
+        fork, out = self._state.copy, []
+        for part in parts:
+            state = fork()
+            state.update(len(part).to_bytes(8, "big") + part)
+            out.append(state.digest(size))
+        return b"".join(out)
 
     def digest(self, size: int) -> bytes:
         """The first `size` bytes of the output stream. Longer outputs begin with the shorter ones."""
