@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,7 @@ def test_the_child_has_no_third_party_code_no_environment_and_no_other_files(
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", LimitExceeded),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", MalformedModel),
         ("import time; time.sleep(1000)", LimitExceeded),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGALRM)", LimitExceeded),
         ("import os; os.write(2, bytes(1 << 20))", LimitExceeded),  # more than a pipe holds: waits for ever
     ],
 )
@@ -314,6 +316,57 @@ def test_whatever_the_child_does_is_one_of_our_errors(
 ) -> None:
     rigged(monkeypatch, code)
     refusal(write(tmp_path / "m", simple_checkpoint()), kind, Limits(child_wall_seconds=2))
+
+
+def test_a_child_ends_also_when_its_parent_is_gone(tmp_path: Path) -> None:
+    """The parent is killed while its child reads for a long time: the child has a clock of its own."""
+    path = write(tmp_path / "m", slow_checkpoint())
+    code = f"from zktrace.models import Limits, open_model; import sys\nsys.path[:] = {sys.path!r}\n"
+    code += f"open_model({str(path)!r}, Limits(child_wall_seconds=1, child_cpu_seconds=600))"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as parent:
+        group = children_of(parent.pid)
+        while not group:
+            assert parent.poll() is None
+            group = children_of(parent.pid)
+        parent.kill()
+    for each in group:
+        wait_for_the_end_of(each)
+
+
+def children_of(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children")
+    return [int(each) for each in listed.read_text().split()] if listed.exists() else []
+
+
+def wait_for_the_end_of(process: int) -> None:
+    """Not for ever: whoever waits for an end that does not come fails."""
+    for _ in range(1200):
+        state = Path(f"/proc/{process}/stat")
+        try:
+            if state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{process} goes on")
+
+
+def test_what_a_fault_in_a_child_says_names_no_place_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rigged(monkeypatch, "raise ValueError('deep inside')")
+    said = refusal(write(tmp_path / "m", simple_checkpoint()))
+    assert said == f"{tmp_path / 'm'}: the child process that reads it failed (1)"
+    monkeypatch.undo()
+    rigged(
+        monkeypatch,
+        """
+        from zktrace.primitives import child
+        child.answering(child.Caps(address_bytes=1 << 30, cpu_seconds=9, answer_bytes=9), lambda: [][1])
+        """,
+    )
+    said = refusal(write(tmp_path / "m", simple_checkpoint()))
+    assert said == f"{tmp_path / 'm'}: a fault of ours: IndexError: list index out of range"
 
 
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

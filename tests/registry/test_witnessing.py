@@ -73,6 +73,23 @@ def test_a_checkpoint_is_the_head_of_the_registry(home: Home, log: PublicLog) ->
         assert home.keeps(path)
 
 
+def test_a_witness_of_two_keys_is_asked_as_one(log: PublicLog, tmp_path: Path) -> None:
+    kinds = (Kind.COSIGNATURE, Kind.ML_DSA_COSIGNATURE)
+    Witness.create(tmp_path / "one", make_signers("one.example", kinds))
+    witness = Witness.open(tmp_path / "one", clock=lambda: 2000)
+    witness.watch(keys(log))
+    both = tuple(each.verifier for each in witness.signers)
+    for key in both:
+        log.add_witness(key)
+    answer = witness.answer(log.request("one.example").to_bytes())
+    note, found = log.take("one.example", answer.body)
+    assert found.signature is not None
+    assert all(any(key.made(each) for each in note.signatures) for key in both)
+    opened = Trust(logs=keys(log), witnesses=both, quorum=1).open(note.to_bytes())
+    assert [(each.name, each.at) for each in opened.witnesses] == [("one.example", 2000)]
+    assert log.request("one.example").old == 1
+
+
 def test_witnesses_cosign_and_entries_are_proved(home: Home, log: PublicLog, tmp_path: Path) -> None:
     one, two = (
         new_witness(tmp_path / "one", log),

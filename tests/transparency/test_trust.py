@@ -64,6 +64,24 @@ def test_another_log_under_a_trusted_key_is_another_log() -> None:
         TRUST.open(Log(signer=key(number=2)).note(9, *W).to_bytes())
 
 
+def test_a_witness_with_two_keys_is_one_witness() -> None:
+    """A post-quantum key beside the usual one: whoever has both is not a quorum of two."""
+    both = tuple(key(kind, name="w1.example", number=30 + kind.value) for kind in (W[0].kind, W[1].kind))
+    verifiers = tuple(each.verifier for each in both)
+    note = LOG.note(9, *both, at=7).to_bytes()
+    one = Trust(witnesses=(*verifiers, W[2].verifier), quorum=1)
+    assert [each.name for each in one.open(note).witnesses] == ["w1.example"]
+    assert one.open(LOG.note(9, both[1]).to_bytes()).witnesses[0].name == "w1.example"
+    two = Trust(witnesses=(*verifiers, W[2].verifier), quorum=2)
+    with pytest.raises(
+        InvalidProof, match=r"1 of the trusted witnesses cosigned it \(w1.example\), 2 are needed"
+    ):
+        two.open(note)
+    assert len(two.open(LOG.note(9, both[0], W[2]).to_bytes()).witnesses) == 2
+    with pytest.raises(InputError, match="2 of 1 witnesses cannot be asked for"):
+        Trust(witnesses=verifiers, quorum=2)
+
+
 def test_a_trust_that_asks_for_nothing_opens_nothing() -> None:
     with pytest.raises(InputError, match="any checkpoint would do"):
         Trust(witnesses=TRUST.witnesses).open(LOG.note(3).to_bytes())

@@ -169,6 +169,12 @@ def test_a_fork_is_kept_as_proof_against_the_log_and_a_race_is_not(witness: Witn
     for size in range(10, 10 + DISPUTES_LIMIT):
         posted(witness, AddCheckpoint(old=5, path=(), checkpoint=LIAR.note(size).to_bytes()))
     assert len(witness.disputes()) == DISPUTES_LIMIT
+    name = "other.example/log"
+    other, face = (Log(signer=key(name=name, number=9), history=each) for each in ("one", "another"))
+    witness.watch((other.signer.verifier,))
+    posted(witness, other.request(0, 3))
+    posted(witness, face.request(0, 3))  # who hides behind many lies hides nobody else's
+    assert len(witness.disputes()) == DISPUTES_LIMIT + 1
 
 
 def test_many_signatures_of_one_key_are_one(witness: Witness) -> None:

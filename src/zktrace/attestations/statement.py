@@ -109,17 +109,19 @@ def check_attestation(
 ) -> CheckedStatement:
     """The statement in a file, if it holds by these keys of the log; Rejected otherwise.
 
-    Each of `witnesses` must have cosigned the checkpoint. With `model` that is the one it is about.
+    Each of `witnesses` must have cosigned the checkpoint, with one of its keys. With `model` that is the one
+    it is about.
     """
-    trust = Trust(logs=tuple(keys), witnesses=tuple(witnesses), quorum=len(witnesses))
+    names = {each.name for each in witnesses}
+    trust = Trust(logs=tuple(keys), witnesses=tuple(witnesses), quorum=len(names))
     envelope = SignedEnvelope.from_bytes(data)
     signed = envelope.verify(keys)  # (1)
     statement = Statement.from_bytes(envelope.payload)  # (2)
     checkpoint = statement.predicate.verify(trust)  # (3), (4)
     if model is not None:
         statement.check_model(model)  # (5)
-    names = tuple(dict.fromkeys(each.name for each in signed))
-    return CheckedStatement(statement=statement, signed=names, checkpoint=checkpoint)
+    by = tuple(dict.fromkeys(each.name for each in signed))
+    return CheckedStatement(statement=statement, signed=by, checkpoint=checkpoint)
 
 
 def _check_state(model: Path, wanted: bytes) -> None:

@@ -41,8 +41,9 @@ MAX_REASON: Final = 600
 _ROOT: Final = Path(__file__).parents[1]
 # Packages of ours that the child takes as folders: their __init__ would import more than is wanted there.
 _BOOT: Final = """
-import importlib, json, sys, types
-root, folders, paths, entry, argument = json.loads(sys.argv[1])
+import importlib, json, signal, sys, types
+root, folders, paths, seconds, entry, argument = json.loads(sys.argv[1])
+signal.alarm(seconds)
 for name in folders:
     package = types.ModuleType(name)
     package.__path__ = [root + name.removeprefix("zktrace").replace(".", "/")]
@@ -52,7 +53,9 @@ importlib.import_module(entry).main(argument)
 """
 _KEPT_ENVIRONMENT: Final = ("LD_LIBRARY_PATH",)  # some interpreters do not start without it
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it may start no other
-_LIMIT_SIGNALS: Final = (signal.SIGXCPU, signal.SIGXFSZ, signal.SIGKILL)
+_LIMIT_SIGNALS: Final = (signal.SIGXCPU, signal.SIGXFSZ, signal.SIGKILL, signal.SIGALRM)
+_FAULT: Final = 46  # exit code of a child that met a fault of ours
+_GRACE: Final = 5  # seconds
 _ERRORS: Final = {code: kind for kind, code in EXIT_CODES.items()}
 _OPEN_FILES: Final = 16
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)  # a disk that takes nothing more
@@ -85,7 +88,8 @@ def run(errand: Errand, argument: str, *, source: int, target: int, seconds: flo
     """Run a child to its end, or to the end of its time: `source` is its input, `target` takes its answer."""
     if not sys.executable:
         raise Refused("there is no Python interpreter to read it with")
-    given = json.dumps((str(_ROOT), errand.folders, errand.paths, errand.module, argument))
+    ends = int(seconds) + _GRACE  # it ends by itself if this process is gone by then
+    given = json.dumps((str(_ROOT), errand.folders, errand.paths, ends, errand.module, argument))
     command = [sys.executable, "-I", "-S", "-B", "-c", _BOOT, given]
     kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
     with subprocess.Popen(  # noqa: S603  (a fixed command: no part of it comes from the file)
@@ -121,7 +125,9 @@ def _failure(errand: Errand, code: int, reason: str) -> Error:
         return LimitExceeded(
             f"reading it takes more time or space than allowed ({signal.Signals(-code).name})"
         )
-    return errand.fault(f"the child process that reads it failed ({code}): {reason[-200:]}")
+    if code == _FAULT:
+        return errand.fault(f"a fault of ours: {reason}")
+    return errand.fault(f"the child process that reads it failed ({code})")
 
 
 # -- the child
@@ -138,7 +144,10 @@ class Caps:
 
 def answering(caps: Caps, work: Callable[[], None]) -> None:
     """Put the caps in force and work; end with what went wrong, if anything did."""
-    failure = _attempt(caps, work)
+    try:
+        failure = _attempt(caps, work)
+    except Exception as error:
+        _end(_FAULT, f"{type(error).__name__}: {error}")
     if failure is not None:
         refuse(type(failure), str(failure))
 
@@ -181,5 +190,9 @@ def _cap(kind: int, value: int) -> None:
 
 def refuse(kind: type[Error], reason: str) -> NoReturn:
     """End with a reason that the parent turns back into an error."""
+    _end(EXIT_CODES.get(kind, _FAULT), reason)
+
+
+def _end(code: int, reason: str) -> NoReturn:
     os.write(2, one_line(reason, limit=MAX_REASON).encode("ascii", "backslashreplace"))
-    sys.exit(EXIT_CODES.get(kind, 1))
+    sys.exit(code)

@@ -132,8 +132,8 @@ class PublicLog:
         """The same request in a file, for a witness without a network."""
         with self._alone():
             before = self.last()
-            note, witness = self._sign(), self._witness(name)
-            since = _cosigned(before, witness.key) if old is None else old
+            note, witness = self._sign(), self._keys_of(name)
+            since = max(_cosigned(before, each.key) for each in witness) if old is None else old
             size = LogCheckpoint.from_text(note.text).size
             if not 0 <= since <= size:
                 raise Refused(f"the log has {size} entries, it never had {since}")
@@ -146,8 +146,8 @@ class PublicLog:
             note = self.last()
             if note is None:
                 raise Refused("the log has signed no checkpoint yet (zktrace log checkpoint)")
-            found = taken(note, self._witness(name).key, answer)
-            return self._keep(note, [found]), found
+            found = [taken(note, each.key, answer) for each in self._keys_of(name)]
+            return self._keep(note, found), next((each for each in found if each.signature), found[0])
 
     def proof(self, index: int) -> LogProof:
         """An entry with its proof under the last checkpoint that was signed."""
@@ -192,11 +192,12 @@ class PublicLog:
     def _path(self, old: int, size: int) -> list[bytes]:
         return merkle.consistency_proof(self._home.registry.leaves(size), old)
 
-    def _witness(self, name: str) -> KnownWitness:
-        for each in self.witnesses():
-            if each.key.name == name:
-                return each
-        raise Refused(f"no witness {shown(name)} is known (zktrace log witness adds one)")
+    def _keys_of(self, name: str) -> list[KnownWitness]:
+        """A witness by its name: as many as it has keys."""
+        found = [each for each in self.witnesses() if each.key.name == name]
+        if not found:
+            raise Refused(f"no witness {shown(name)} is known (zktrace log witness adds one)")
+        return found
 
     def _write(self, name: str, data: bytes) -> None:
         write_atomic(self._folder / name, data, secret=True, replace=True)

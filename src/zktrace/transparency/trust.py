@@ -1,8 +1,9 @@
 """Whom one believes about a log: its own keys, witnesses, and how many of these must have signed.
 
-A checkpoint that is opened under such a trust has been signed by one of the log's keys, where there are any,
-and cosigned by enough witnesses. Signatures of keys that are not known say nothing and are passed over; one
-of a known key that does not hold is an error, whatever else is in the note.
+A checkpoint that is opened under such a trust has been signed by one of the log's keys, where there are
+any, and cosigned by enough witnesses. A witness is a name: one that signs with several keys is still one.
+Signatures of keys that are not known say nothing and are passed over; one of a known key that does not hold
+is an error, whatever else is in the note.
 """
 
 from collections.abc import Iterable
@@ -50,7 +51,7 @@ class TrustedCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Keys, and how many witnesses are needed."""
+    """Keys, and how many witnesses are needed, whichever of its keys each of them signs with."""
 
     logs: tuple[Verifier, ...] = ()
     witnesses: tuple[Verifier, ...] = ()
@@ -68,8 +69,13 @@ class Trust:
         publics = [each.public for each in (*self.logs, *self.witnesses)]
         if len(set(publics)) != len(publics):
             raise InputError("a key is there twice: each counts once, whatever names it has")
-        if not 0 <= self.quorum <= len(self.witnesses):
-            raise InputError(f"{self.quorum} of {len(self.witnesses)} witnesses cannot be asked for")
+        if not 0 <= self.quorum <= len(self.names):
+            raise InputError(f"{self.quorum} of {len(self.names)} witnesses cannot be asked for")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The witnesses, each once."""
+        return tuple(dict.fromkeys(each.name for each in self.witnesses))
 
     @property
     def empty(self) -> bool:
@@ -88,7 +94,8 @@ class Trust:
                 check="checkpoint", reason=f"no trusted key of the log {shown(checkpoint.origin)} signed it"
             )
         times = [(key.name, _verified(note, key)) for key in self.witnesses]
-        witnesses = tuple(Cosigned(name=name, at=at) for name, at in times if at is not None)
+        signed_at = {name: [at for who, at in times if who == name and at is not None] for name in self.names}
+        witnesses = tuple(Cosigned(name=name, at=max(at)) for name, at in signed_at.items() if at)
         if len(witnesses) < self.quorum:
             raise InvalidProof(
                 check="checkpoint",

@@ -27,7 +27,7 @@ from zktrace.transparency.request import SIZE_TYPE, AddCheckpoint, Answer
 from zktrace.transparency.trust import LOG_KINDS, WITNESS_KINDS, read_verifiers
 
 LOGS_LIMIT: Final = 1 << 12
-DISPUTES_LIMIT: Final = 64  # requests that are kept; a liar cannot fill a disk
+DISPUTES_LIMIT: Final = 8  # requests of each log that are kept: one liar fills no disk, and hides no other
 _KEYS_LIMIT: Final = 16  # of a witness, or of a log
 _EMPTY: Final = merkle.root([])
 
@@ -152,8 +152,8 @@ class Witness:
     def _dispute(self, request: AddCheckpoint, new: LogCheckpoint) -> None:
         """Keep what the log signed and should not have: each head once."""
         head = hashlib.sha256(encoded(new.to_text())).hexdigest()
-        path = self._file("disputes", new.origin, f"-{head[:16]}")
-        if not path.exists() and sum(1 for _ in path.parent.iterdir()) < DISPUTES_LIMIT:
+        path, others = (self._file("disputes", new.origin, f"-{ending}") for ending in (head[:16], "*"))
+        if not path.exists() and sum(1 for _ in path.parent.glob(others.name)) < DISPUTES_LIMIT:
             write_atomic(path, request.to_bytes())
 
     def disputes(self) -> tuple[Path, ...]:
