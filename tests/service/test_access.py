@@ -181,6 +181,8 @@ def test_a_form_of_another_site_changes_nothing(shared: House, method: str, path
         {"data": {"csrf": "0" * 64}},
         {"files": {"f": ("m", b"x")}},
         {"headers": {"x-csrf-token": "1"}},
+        {"headers": {"authorization": ""}},
+        {"headers": {"authorization": " "}},
     ):
         answer = made.request(method, place, params=ASKED.get(path), **given)  # type: ignore[arg-type]
         assert answer.status_code in (403, 415), (answer.status_code, answer.text[:200])

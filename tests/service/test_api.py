@@ -72,6 +72,7 @@ def test_readers_see_what_the_ledger_has(shared: House) -> None:
         ("/api/v1/cases/0", 404),
         ("/api/v1/cases/0/evidence", 404),
         ("/api/v1/jobs/none", 404),
+        ("/api/v1/jobs/%00", 422),
         ("/api/v1/nothing", 404),
     ],
 )
@@ -81,6 +82,11 @@ def test_what_is_not_there_is_a_problem_in_json(shared: House, path: str, status
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
     assert "\n" not in answer.json()["detail"]
+
+
+def test_a_name_with_a_nul_is_no_name_on_any_database(shared: House) -> None:
+    answer = shared.client().post("/api/v1/login", json={"name": "\0", "password": "x" * 20})
+    assert (answer.status_code, answer.json()["error"]) == (422, "InputError")
 
 
 def test_errors_of_the_tree_have_their_status() -> None:

@@ -27,14 +27,19 @@ def visitor_of(request: Request) -> Visitor:
 
 def _visitor_of(request: Request) -> Visitor:
     """By a bearer token, or by the cookie of a session."""
-    desk = desk_of(request)
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    if kind:
-        found = desk.tokens.visitor(token.strip()) if kind.lower() == "bearer" else PUBLIC
-        if found is PUBLIC:
-            raise Denied("this token is of no session: sign in again", status=NOT_SIGNED_IN)
-        return found
-    return desk.tokens.visitor(request.cookies.get(COOKIE, ""))
+    desk, given = desk_of(request), _authorization(request)
+    if not given:
+        return desk.tokens.visitor(request.cookies.get(COOKIE, ""))
+    kind, _, token = given.partition(" ")
+    found = desk.tokens.visitor(token.strip()) if kind.lower() == "bearer" else PUBLIC
+    if found is PUBLIC:
+        raise Denied("this token is of no session: sign in again", status=NOT_SIGNED_IN)
+    return found
+
+
+def _authorization(request: Request) -> str:
+    """What a program says of itself; nothing where the cookie says who asks."""
+    return request.headers.get("authorization", "").strip()
 
 
 def needs(*roles: Role) -> Callable[[Request], Visitor]:
@@ -46,7 +51,7 @@ def needs(*roles: Role) -> Callable[[Request], Visitor]:
             if found is PUBLIC:
                 raise Denied("sign in to see this", status=NOT_SIGNED_IN)
             raise Denied(f"this is not for {found.role}s", status=NOT_ALLOWED)
-        by_cookie = "authorization" not in request.headers and found.token
+        by_cookie = found.token and not _authorization(request)
         if request.method in UNSAFE and by_cookie and request.url.path.startswith("/api/"):
             found.check_csrf(request.headers.get(CSRF_HEADER, ""))
         return found

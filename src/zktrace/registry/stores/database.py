@@ -5,12 +5,12 @@ of the SQL that both understand.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, CursorResult, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -40,11 +40,17 @@ class Statements:
 
     def rows(self, statement: str, **values: object) -> list[dict[str, Any]]:
         """What a statement finds, or gives back of what it changed."""
-        return [dict(each) for each in self._connection.execute(text(statement), values).mappings()]
+        return [dict(each) for each in self._done(statement, values).mappings()]
 
     def run(self, statement: str, **values: object) -> int:
         """How many rows a statement changed."""
-        return self._connection.execute(text(statement), values).rowcount
+        return self._done(statement, values).rowcount
+
+    def _done(self, statement: str, values: Mapping[str, object]) -> CursorResult[Any]:
+        """On every database alike: one of them takes text with a NUL in it, the other does not."""
+        if any(isinstance(each, str) and "\0" in each for each in values.values()):
+            raise InputError("a text with a NUL in it, which no database keeps")
+        return self._connection.execute(text(statement), values)
 
 
 class Database:
