@@ -4,7 +4,7 @@ from zktrace.court.bench import Bench
 from zktrace.credentials import PublicKey
 from zktrace.errors import CannotTell
 from zktrace.registry.log import Head
-from zktrace.registry.records import Entry, record_digest
+from zktrace.registry.records import DispatchRecord, Entry, record_digest
 from zktrace.registry.signing import Receipt, ReceiptRecord
 
 
@@ -19,7 +19,8 @@ def check_receipts(bench: Bench) -> None:
             minutes.left(f"a receipt of {said.station} for {said.release}: it is not of this case")
             continue
         _check_receipt(bench, receipt)
-        signed.add(said.station)
+        if _check_recorded(bench, receipt):
+            signed.add(said.station)
     for name in stations:
         if name in signed:
             continue
@@ -42,7 +43,6 @@ def _check_receipt(bench: Bench, receipt: Receipt) -> None:
     if bench.dossier.investigation.suspect in said.copies:
         minutes.saw(f"the suspect is the very copy that {said.station} signed for")
     _check_head(bench, receipt)
-    _check_recorded(bench, receipt)
 
 
 def _check_head(bench: Bench, receipt: Receipt) -> None:
@@ -63,15 +63,27 @@ def _check_head(bench: Bench, receipt: Receipt) -> None:
         minutes.saw(f"{what} is of this log, by {how}")
 
 
-def _check_recorded(bench: Bench, receipt: Receipt) -> None:
-    """With an exported registry: the receipt is on record."""
-    name = receipt.delivery.station
+def _check_recorded(bench: Bench, receipt: Receipt) -> bool:
+    """With an exported registry: the receipt is on record. One that is not shows nothing by strange copies.
+
+    Whoever hands a station a delivery to sign can name in it what the station never got.
+    """
+    said, minutes = receipt.delivery, bench.minutes
+    name, release = said.station, said.release
     if bench.export is None:
-        bench.minutes.left(f"that the receipt of {name} is on record: no registry was given")
-        return
+        minutes.left(f"that the receipt of {name} is on record: no registry was given")
+        return True
+    handed: set[bytes] = set()
     for place, data in enumerate(bench.export):
         record = Entry.from_bytes(data).record
         if isinstance(record, ReceiptRecord) and record == receipt.record():
-            bench.minutes.saw(f"the receipt of {name} is on record (entry {place})")
-            return
-    bench.minutes.left(f"the receipt of {name} is not on record under the judge's head")
+            minutes.saw(f"the receipt of {name} is on record (entry {place})")
+            return True
+        if isinstance(record, DispatchRecord) and (record.station, record.release) == (name, release):
+            handed.add(record.copy)
+    minutes.left(f"the receipt of {name} is not on record under the judge's head")
+    strange = next((each for each in said.copies if each not in handed), None) if not said.rounds else None
+    if strange is not None:
+        what = f"no copy {strange.hex()} is on record for it"
+        minutes.left(f"that {name} was handed what it signed for: {what}")
+    return strange is None
