@@ -1,7 +1,8 @@
 """Every page in a real browser: nothing fails, nothing complains, and everybody can use it.
 
-The accessibility check is our own: headings in order, one main, a name for every control, contrast of every
-text by the colours that the browser computed, visible focus, nothing wider than the screen, no layout shift.
+Two checks of accessibility, the rules of axe-core and our own: headings in order, one main, a name for every
+control, contrast of every text by the colours that the browser computed, visible focus, nothing wider than the
+screen, no layout shift.
 """
 
 import base64
@@ -9,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,9 @@ from service.test_fetch import free_port, running
 from zktrace.service.jobs import JobRow
 
 PROGRAM = executable()
+AXE = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+FOUND_BY_AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => JSON.stringify(
+  found.violations.map(each => `${each.id}: ${each.help} (${each.nodes[0].html.slice(0, 80)})`)))"""
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium was found")
 SHOTS = os.environ.get("ZKT_SCREENSHOTS")  # a folder: pictures of the main pages for docs/figures
 
@@ -137,6 +142,8 @@ def loaded(browser: Browser) -> list[str]:
     """The same of the page that is just being loaded."""
     browser._wait_for("Page.loadEventFired")
     wrong: list[str] = json.loads(value(browser, CHECK))
+    value(browser, f"{AXE};0")
+    wrong += json.loads(value(browser, FOUND_BY_AXE))
     if float(value(browser, SHIFT)) > 0.01:
         wrong.append("the layout shifts")
     for event in browser._events:
