@@ -1,8 +1,8 @@
 """Every page in a real browser: nothing fails, nothing complains, and everybody can use it.
 
 Two checks of accessibility, the rules of axe-core and our own: headings in order, one main, a name for every
-control, contrast of every text by the colours that the browser computed, visible focus, nothing wider than the
-screen, no layout shift.
+control, contrast of every text by the colours that the browser computed, visible focus, nothing wider than
+the screen, no layout shift.
 """
 
 import base64
