@@ -15,6 +15,7 @@ from zktrace.cli.app import run
 from zktrace.errors import Denied, InputError, Refused
 from zktrace.service import totp
 from zktrace.service.totp import address, code_at, new_secret, step_of
+from zktrace.service.visitors import WRONG_CODES, WRONG_SECONDS
 
 VECTORS = {  # RFC 6238, appendix B, SHA-1: the last six of its eight digits
     59: "287082",
@@ -129,6 +130,35 @@ def test_no_answer_says_what_was_wrong(made: House, code: Callable[[], str]) -> 
     assert {each.status_code for each in pages} == {401}
     assert len({each.text for each in pages}) == 1
     assert client.post("/api/v1/login", json=given[3] | {"code": code()}).status_code == 200
+
+
+def test_who_has_the_password_gets_few_guesses_of_a_code(made: House, code: Callable[[], str]) -> None:
+    """From any number of addresses; a wrong password is no guess, so nobody else can lock the account."""
+
+    def tried(given: str, password: str = PASSWORD) -> bool:
+        try:
+            made.desk.accounts.signed_in(NAME, password, given)
+        except Denied as error:
+            assert str(error) == "the name, the password or the code is wrong"
+            return False
+        return True
+
+    right = code()
+    wrong = f"{(int(right) + 500_000) % 1_000_000:06}"
+    for _ in range(20):
+        assert not tried(wrong, PASSWORD[::-1])
+    for _ in range(WRONG_CODES - 1):
+        assert not tried(wrong)
+    assert tried(code())
+    assert not tried(wrong)
+    assert not tried(code())  # right, and too late
+    with made.home.database.writing() as change:
+        change.run("UPDATE zks_tokens SET expires = expires - :seconds", seconds=WRONG_SECONDS)
+    assert tried(code())
+    for _ in range(WRONG_CODES):
+        assert not tried(wrong)
+    made.desk.accounts.add(NAME, "operator", PASSWORD, replace=True)  # by whoever has the machine
+    assert tried(code())
 
 
 def test_of_two_who_come_with_one_code_at_once_the_first_gets_in(

@@ -32,6 +32,9 @@ SECONDS: Final[dict[Kind, int]] = {
 SHORTEST_PASSWORD: Final = 12
 LONGEST_PASSWORD: Final = 1024
 TOKEN_LIMIT: Final = 100  # characters
+WRONG_CODES: Final = 5  # beside a right password, in so many seconds: then no code is taken for a while
+WRONG_SECONDS: Final = 300
+_WRONG: Final = "wrong code"  # a kind of row beside the tokens, which opens nothing
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _HASHING: Final = BoundedSemaphore(2)  # passwords at a time: each takes the memory
 _NO_ACCOUNT: Final[dict[str, Any]] = {
@@ -184,23 +187,48 @@ class Accounts:
         secret = row["totp_secret"]
         fits = _fits(password, row["password"])
         step = step_of(secret or _NO_SECRET, code, now=row["now"], after=row["totp_step"])
-        if not rows or not fits or (secret is not None and not self._taken(name, secret, step)):
+        if not rows or not fits or (secret is not None and not self._taken(name, row["role"], secret, step)):
             raise Denied("the name, the password or the code is wrong", status=NOT_SIGNED_IN)
         return Visitor(role=row["role"], name=name)
 
-    def _taken(self, name: str, secret: str, step: int | None) -> bool:
-        """Whether a code is taken now: of two who have the same one, the first."""
-        if step is None:
-            return False
+    def _taken(self, name: str, role: str, secret: str, step: int | None) -> bool:
+        """Whether a code is taken now: of two who have the same one, the first.
+
+        None is where too many were wrong lately, whoever sent them: who has the password gets few guesses.
+        """
         with self._database.writing() as change:
-            done = change.run(
-                "UPDATE zks_accounts SET totp_step = :step "
-                "WHERE name = :name AND totp_secret = :secret AND totp_step < :step",
+            change.run(
+                "UPDATE zks_accounts SET totp_step = totp_step WHERE name = :name", name=name
+            )  # a lock
+            (wrong,) = change.rows(
+                "SELECT count(*) AS codes FROM zks_tokens "
+                f"WHERE kind = :kind AND name = :name AND expires > {self._database.now}",
+                kind=_WRONG,
                 name=name,
-                secret=secret,
-                step=step,
             )
-        return done == 1
+            if wrong["codes"] >= WRONG_CODES:
+                return False
+            if step is not None:
+                return (
+                    change.run(
+                        "UPDATE zks_accounts SET totp_step = :step "
+                        "WHERE name = :name AND totp_secret = :secret AND totp_step < :step",
+                        name=name,
+                        secret=secret,
+                        step=step,
+                    )
+                    == 1
+                )
+            change.run(
+                "INSERT INTO zks_tokens (digest, kind, role, name, expires) "
+                f"VALUES (:digest, :kind, :role, :name, {self._database.now} + :seconds)",
+                digest=secrets.token_hex(32),
+                kind=_WRONG,
+                role=role,
+                name=name,
+                seconds=WRONG_SECONDS,
+            )
+        return False
 
 
 class Tokens:
