@@ -9,6 +9,7 @@ from service.small import URL, House, TestClient
 from zktrace.errors import InvalidProof, LimitExceeded, MalformedFile, Refused, WorkerDied
 from zktrace.registry.export import read_export
 from zktrace.registry.log import Extension, Head, ProvenEntry
+from zktrace.service.limits import HEADERS
 from zktrace.service.problems import problem, status_of
 
 
@@ -102,9 +103,12 @@ def test_a_fault_of_ours_tells_nothing(shared: House, monkeypatch: pytest.Monkey
         raise RuntimeError("a secret")
 
     monkeypatch.setattr("zktrace.service.facts.head_facts", fails)
-    answer = TestClient(shared.app, base_url=URL, raise_server_exceptions=False).get("/api/v1/head")
-    assert answer.status_code == 500
-    assert "secret" not in answer.text
+    client = TestClient(shared.app, base_url=URL, raise_server_exceptions=False)
+    for path in ("/api/v1/head", "/"):
+        answer = client.get(path)
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert all(answer.headers[name] == value for name, value in HEADERS.items())
 
 
 def test_the_openapi_document_has_every_endpoint_of_the_api(shared: House) -> None:

@@ -14,7 +14,7 @@ from zktrace.evidence.file import FILE_LIMIT as EVIDENCE_LIMIT
 from zktrace.front.workspace import Workspace
 from zktrace.primitives.text import one_line
 from zktrace.service import actions, api, console, console_work, pages
-from zktrace.service.desk import FrontDesk, Settings
+from zktrace.service.desk import FrontDesk, Settings, desk_of
 from zktrace.service.limits import (
     BODY_LIMIT,
     UNSAFE,
@@ -25,6 +25,7 @@ from zktrace.service.limits import (
     bounded,
     check_size,
     dressed,
+    headers_of,
 )
 from zktrace.service.problems import NOT_SIGNED_IN, problem, status_of
 
@@ -133,4 +134,8 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return _answer(request, Denied(f"{type(error).__name__}; the log of the service has more", status=500))
+    """A fault is answered outside of the gate: its headers are put on here."""
+    answer = _answer(request, Denied(f"{type(error).__name__}; the log of the service has more", status=500))
+    for name, value in headers_of(secure=desk_of(request).settings.secure).items():
+        answer.headers.setdefault(name, value)
+    return answer

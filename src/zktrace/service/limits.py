@@ -83,9 +83,13 @@ def bounded(receive: Receive, limit: int) -> Receive:
     return take
 
 
+def headers_of(*, secure: bool) -> dict[str, str]:
+    """What every answer says to browsers."""
+    return HEADERS | ({"strict-transport-security": "max-age=31536000"} if secure else {})
+
+
 def dressed(send: Send, *, secure: bool) -> Send:
     """The same answer with the headers that every one has, unless it has its own."""
-    extra = {"strict-transport-security": "max-age=31536000"} if secure else {}
 
     async def give(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -93,7 +97,7 @@ def dressed(send: Send, *, secure: bool) -> Send:
             known = {name.lower() for name, _ in found}
             found += [
                 (name.encode(), value.encode())
-                for name, value in (HEADERS | extra).items()
+                for name, value in headers_of(secure=secure).items()
                 if name.encode() not in known
             ]
             message = {**message, "headers": found}
