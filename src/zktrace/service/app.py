@@ -1,5 +1,6 @@
 """The application: routes, what every request passes first, and how errors are told."""
 
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from zktrace.evidence.file import FILE_LIMIT as EVIDENCE_LIMIT
 from zktrace.front.workspace import Workspace
 from zktrace.primitives.text import one_line
 from zktrace.service import actions, api, console, console_work, pages
+from zktrace.service.bodies import Body
 from zktrace.service.desk import FrontDesk, Settings, desk_of
 from zktrace.service.limits import (
     BODY_LIMIT,
@@ -22,12 +24,11 @@ from zktrace.service.limits import (
     Receive,
     Scope,
     Send,
-    bounded,
     check_size,
     dressed,
     headers_of,
 )
-from zktrace.service.problems import NOT_SIGNED_IN, problem, status_of
+from zktrace.service.problems import NOT_SIGNED_IN, TOO_SLOW, problem, status_of
 
 UPLOADS = ("/releases", "/cases", "/api/v1/releases", "/api/v1/investigations")
 _SLACK = 1 << 16  # bytes of a form around its file
@@ -70,13 +71,16 @@ class Gate:
         send = dressed(send, secure=self._desk.settings.secure)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            limit = self._limit(scope["path"])
+            kind = _kind(scope)
+            limit = self._limit(kind, scope["path"])
             self._check(scope, headers, limit)
         except Error as error:
             answer = _answer(Request(scope, receive), error)
             await answer(scope, receive, send)
             return
-        await self._app(scope, bounded(receive, limit), send)
+        with ExitStack() as held:
+            body = Body(receive, limit=limit, held=held, places=self._desk.places, kind=kind)
+            await self._app(scope, body.take, body.answered_by(send))
 
     def _check(self, scope: Scope, headers: dict[str, str], limit: int) -> None:
         settings, path = self._desk.settings, scope["path"]
@@ -91,18 +95,25 @@ class Gate:
             if elsewhere or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
                 raise Denied("this was sent from another site", status=403)
 
-    def _limit(self, path: str) -> int:
-        if path in UPLOADS:
-            return self._desk.settings.upload_limit + _SLACK
-        if path == "/judge":
-            return EVIDENCE_LIMIT + _SLACK
+    def _limit(self, kind: str, path: str) -> int:
+        if kind:
+            return _SLACK + (self._desk.settings.upload_limit if kind == "model" else EVIDENCE_LIMIT)
         return max(BODY_LIMIT, 1 << 21) if path.startswith("/api/") else BODY_LIMIT
+
+
+def _kind(scope: Scope) -> str:
+    """What is uploaded by a request, if anything is."""
+    if scope["method"] not in UNSAFE:
+        return ""
+    return "evidence" if scope["path"] == "/judge" else "model" if scope["path"] in UPLOADS else ""
 
 
 def _answer(request: Request, error: Error) -> Response:
     """An error for a program, or for a person."""
     status = status_of(error)
     headers = {"retry-after": "10"} if status in (429, 503) else {}
+    if status == TOO_SLOW:
+        headers = {"connection": "close"}  # what is left of the body is not waited for
     path = request.url.path
     if path.startswith("/api/") or path == "/healthz":
         return JSONResponse(

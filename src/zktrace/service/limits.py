@@ -30,8 +30,9 @@ HEADERS: Final = {
 UNSAFE: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
 class Rates:
@@ -68,21 +69,6 @@ def check_size(headers: dict[str, str], limit: int) -> None:
         raise LimitExceeded(f"a body of {length[:30]} bytes, the limit is {limit}")
 
 
-def bounded(receive: Receive, limit: int) -> Receive:
-    """The same body, and LimitExceeded where it grows beyond the limit."""
-    size = 0
-
-    async def take() -> MutableMapping[str, Any]:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        if size > limit:
-            raise LimitExceeded(f"a body of more than {limit} bytes")
-        return message
-
-    return take
-
-
 def headers_of(*, secure: bool) -> dict[str, str]:
     """What every answer says to browsers."""
     return HEADERS | ({"strict-transport-security": "max-age=31536000"} if secure else {})
@@ -91,7 +77,7 @@ def headers_of(*, secure: bool) -> dict[str, str]:
 def dressed(send: Send, *, secure: bool) -> Send:
     """The same answer with the headers that every one has, unless it has its own."""
 
-    async def give(message: MutableMapping[str, Any]) -> None:
+    async def give(message: Message) -> None:
         if message["type"] == "http.response.start":
             found = list(message.get("headers", ()))
             known = {name.lower() for name, _ in found}
