@@ -1,5 +1,6 @@
 """Bodies that come slowly, or not to their end, or many at a time: none is waited for for ever."""
 
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -146,6 +147,26 @@ def test_a_place_is_taken_when_the_body_is_read_and_not_before(
     assert small.client().post("/api/v1/investigations", content=b"x").status_code == 401
     assert small.account("operator").post("/api/v1/investigations", content=b"x").status_code == 503
     assert files(small) == []
+
+
+@pytest.mark.parametrize("path", ["/judge", "/api/v1/investigations", "/sign-in"])
+def test_who_leaves_in_the_middle_of_a_body_is_no_news(small: House, path: str) -> None:
+    said: list[logging.LogRecord] = []
+    kept, log = logging.Handler(), logging.getLogger("uvicorn.error")
+    kept.emit = said.append  # type: ignore[method-assign]
+    headers, body = (
+        FORM if path != "/sign-in" else ("content-type: application/x-www-form-urlencoded\r\n", "x")
+    )
+    try:
+        with listening(small) as port:
+            log.addHandler(kept)
+            line = half_sent(port, path, operators(small) + headers, body)
+            until(lambda: path == "/sign-in" or bool(files(small)))
+            line.close()
+    finally:
+        log.removeHandler(kept)
+    assert files(small) == []
+    assert [each.getMessage() for each in said] == []
 
 
 def test_a_body_is_over_when_its_answer_has_begun() -> None:

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import zktrace
 from zktrace.errors import Denied, Error, InputError
@@ -52,6 +53,7 @@ def make_app(home: Workspace, settings: Settings, *, rates: Rates | None = None)
     app.add_exception_handler(Error, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _fault)
     app.add_middleware(Gate, desk=desk)
     return app
@@ -142,6 +144,11 @@ async def _http(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = "there is nothing at this address" if status == 404 else str(getattr(error, "detail", ""))
     return _answer(request, Denied(said, status=status))
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """Whoever leaves in the middle of a body is no fault of ours; nobody reads this answer."""
+    return Response(status_code=400)
 
 
 async def _fault(request: Request, error: Exception) -> Response:
