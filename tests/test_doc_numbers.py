@@ -215,7 +215,7 @@ def constants() -> Facts:
 
 
 def guesses() -> Facts:
-    right, tries = 2 * WINDOW + 1, RATES["sign-in"] + RATES["login"]
+    right, tries = 2 * WINDOW + 1, RATES["login"]
     chance = 1 - (1 - right / 10**DIGITS) ** (tries * 24 * 60)
     return {"right": right, "tries": tries, "chance": 100 * chance}
 

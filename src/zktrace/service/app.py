@@ -28,6 +28,8 @@ from zktrace.service.limits import (
     check_size,
     dressed,
     headers_of,
+    kind_of,
+    sender_of,
 )
 from zktrace.service.problems import NOT_SIGNED_IN, TOO_SLOW, problem, status_of
 
@@ -88,9 +90,7 @@ class Gate:
         settings, path = self._desk.settings, scope["path"]
         if headers.get("host") != settings.host and path != "/healthz":
             raise Denied(f"this service is called {settings.host} (zktrace serve --url)", status=400)
-        parts = path.removeprefix("/api/v1").split("/")
-        address = (scope.get("client") or ("local", 0))[0]
-        self._desk.rates.take(address, parts[1] if scope["method"] in UNSAFE and parts[1:] else "")
+        self._desk.rates.take(sender_of(scope), kind_of(scope["method"], path))
         check_size(headers, limit)
         if scope["method"] in UNSAFE:
             elsewhere = headers.get("origin", settings.url) != settings.url
