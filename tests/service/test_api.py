@@ -1,14 +1,20 @@
 """What the API says is what the registry says, and its errors are those of the tree."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 
-from service.small import URL, House, TestClient
-from zktrace.errors import InvalidProof, LimitExceeded, MalformedFile, Refused, WorkerDied
-from zktrace.registry.export import read_export
+from service.small import URL, House, TestClient, served
+from service.test_fetch import free_port, running
+from zktrace.errors import InvalidLog, InvalidProof, LimitExceeded, MalformedFile, Refused, WorkerDied
+from zktrace.registry import export
+from zktrace.registry.export import read_export, write_export
+from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Extension, Head, ProvenEntry
+from zktrace.registry.registry import Registry
 from zktrace.service.limits import HEADERS
 from zktrace.service.problems import problem, status_of
 
@@ -36,6 +42,36 @@ def test_everybody_reads_head_entries_and_proofs_and_can_verify_them(shared: Hou
     path = tmp_path / "registry.zkt"
     path.write_bytes(client.get("/api/v1/log/export").content)
     assert read_export(path)[1] == head
+    write_export(shared.home.registry, tmp_path / "as the command writes it")
+    assert path.read_bytes() == (tmp_path / "as the command writes it").read_bytes()
+
+
+def test_an_export_of_a_log_that_is_exchanged_meanwhile_is_no_whole_answer(
+    shared: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "PAGE", 4)
+    pick, port = Registry._pick, free_port()
+
+    def picked(registry: Registry, ledger: Ledger, places: Sequence[int]) -> list[bytes]:
+        found = pick(registry, ledger, places)
+        if 4 in places:
+            raise InvalidLog("entry 4 is not the one that was there before")
+        return found
+
+    monkeypatch.setattr(Registry, "_pick", picked)
+    made = served(shared.home, shared.credentials, url=f"http://127.0.0.1:{port}")
+    with running(made, port) as url, httpx.stream("GET", f"{url}/api/v1/log/export") as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending complete"):
+            answer.read()
+
+
+def test_an_export_never_has_the_whole_log_in_hand(shared: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(registry: Registry) -> list[bytes]:
+        raise AssertionError("the whole log was read")
+
+    monkeypatch.setattr(Registry, "lines", whole)
+    assert shared.client().get("/api/v1/log/export").status_code == 200
 
 
 def test_readers_see_what_the_ledger_has(shared: House) -> None:

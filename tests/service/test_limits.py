@@ -73,6 +73,12 @@ def test_the_page_and_the_api_share_their_guesses() -> None:
     assert [kind_of("POST", path) for path in ("", "/", "/judge", "*")] == ["", "", "judge", ""]
 
 
+def test_the_whole_log_has_a_rate_of_its_own() -> None:
+    assert kind_of("GET", "/api/v1/log/export") == "export"
+    assert RATES["export"] < RATES[""]
+    assert kind_of("GET", "/api/v1/log/entries") == ""
+
+
 def test_a_flood_of_senders_does_not_make_a_guesser_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Senders who asked once are as good as unknown a little later; whoever asked too often is not."""
     monkeypatch.setattr(limits, "SENDERS", 100)

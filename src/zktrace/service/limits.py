@@ -13,7 +13,7 @@ from zktrace.service.problems import TOO_OFTEN
 BODY_LIMIT: Final = 1 << 16  # bytes, where nothing larger is expected
 SENDERS: Final = 10_000  # that are remembered
 # kind of a request -> how many a minute of one sender: what costs much, and what could be guessed at
-RATES: Final = {"login": 20, "challenges": 30, "enter": 30, "judge": 20, "": 1200}
+RATES: Final = {"login": 20, "challenges": 30, "enter": 30, "judge": 20, "export": 20, "": 1200}
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -38,6 +38,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 def kind_of(method: str, path: str) -> str:
     """What a request counts as, if it is of a kind: the page to sign in asks what the API does."""
+    if path == "/api/v1/log/export":
+        return "export"
     parts = path.removeprefix("/api/v1").split("/")
     kind = parts[1] if method in UNSAFE and parts[1:] else ""
     return "login" if kind == "sign-in" else kind
