@@ -88,7 +88,7 @@ class Gate:
 
     def _check(self, scope: Scope, headers: dict[str, str], limit: int) -> None:
         settings, path = self._desk.settings, scope["path"]
-        if headers.get("host") != settings.host and path != "/healthz":
+        if headers.get("host", "").lower() != settings.host and path != "/healthz":
             raise Denied(f"this service is called {settings.host} (zktrace serve --url)", status=400)
         self._desk.rates.take(sender_of(scope), kind_of(scope["method"], path))
         check_size(headers, limit)
