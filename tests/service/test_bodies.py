@@ -14,7 +14,7 @@ from service.test_faults import until
 from service.test_fetch import free_port, running
 from zktrace.errors import Denied, LimitExceeded
 from zktrace.service import bodies
-from zktrace.service.bodies import Body, Pace, Places
+from zktrace.service.bodies import Body, Pace, UploadPlaces
 from zktrace.service.limits import Message
 from zktrace.service.store import folder
 from zktrace.service.visitors import Visitor
@@ -98,7 +98,7 @@ def test_a_body_that_drips_for_ever_is_given_up() -> None:
 
     async def read() -> int:
         with ExitStack() as held:
-            body = Body(dripping, limit=1 << 20, held=held, places=Places(), kind="model")
+            body = Body(dripping, limit=1 << 20, held=held, places=UploadPlaces(), kind="model")
             await body.take()
             body._pace = Pace(lambda: now[0])
             for count in range(10_000):
@@ -178,7 +178,7 @@ def test_a_body_is_over_when_its_answer_has_begun() -> None:
 
     async def read() -> None:
         with ExitStack() as held:
-            places = Places({"model": 1})
+            places = UploadPlaces({"model": 1})
             body = Body(endless, limit=250, held=held, places=places, kind="model")
             for _ in range(2):
                 await body.take()

@@ -19,18 +19,16 @@ def address_of(text: str) -> str:
     except ValueError:
         raise _no_address(text) from None
     more = parts.username is not None or parts.path.strip("/") or parts.query or parts.fragment
-    if parts.scheme not in PORTS or port == 0 or more or text.split() != [text]:
+    if parts.scheme not in PORTS or not host or port == 0 or more or text.split() != [text]:
         raise _no_address(text)
     return f"{parts.scheme}://{host}" + ("" if port in (None, PORTS[parts.scheme]) else f":{port}")
 
 
 def _host(name: str) -> str:
-    """A name, or a number as browsers write it; ValueError if it is neither."""
+    """A name, or a number as browsers write it; nothing if it is neither."""
     if ":" in name and "%" not in name:
         return f"[{IPv6Address(name).compressed}]"
-    if _NAME.fullmatch(name) is None:
-        raise ValueError(name)
-    return name
+    return name if _NAME.fullmatch(name) else ""
 
 
 def _no_address(text: str) -> InputError:

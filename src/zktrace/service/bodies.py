@@ -20,7 +20,7 @@ SLOWEST: Final = 8192  # bytes a second of the whole, after those: 64 kbit/s
 PLACES: Final = {"evidence": 8, "model": 32}
 
 
-class Places:
+class UploadPlaces:
     """How many uploads of a kind are on their way."""
 
     def __init__(self, most: Mapping[str, int] = PLACES) -> None:
@@ -60,7 +60,9 @@ class Body:
     all has come. Once an answer has begun nobody reads it, and what still comes counts for nothing.
     """
 
-    def __init__(self, receive: Receive, *, limit: int, held: ExitStack, places: Places, kind: str) -> None:
+    def __init__(
+        self, receive: Receive, *, limit: int, held: ExitStack, places: UploadPlaces, kind: str
+    ) -> None:
         self._receive, self._limit, self._held = receive, limit, held
         self._places, self._kind = places, kind
         self._pace: Pace | None = None

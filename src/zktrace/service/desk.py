@@ -10,7 +10,7 @@ from fastapi import Request
 from zktrace.errors import InputError
 from zktrace.front.workspace import Workspace
 from zktrace.service.address import address_of
-from zktrace.service.bodies import Places
+from zktrace.service.bodies import UploadPlaces
 from zktrace.service.counted import Counted
 from zktrace.service.facts import Facts, overview_facts
 from zktrace.service.hearing import Hearings
@@ -59,7 +59,7 @@ class FrontDesk:
     tokens: Tokens
     jobs: Jobs
     rates: Rates = field(default_factory=Rates)
-    places: Places = field(default_factory=Places)
+    places: UploadPlaces = field(default_factory=UploadPlaces)
     hearings: Hearings = field(default_factory=Hearings)
     overview: Counted[Facts] = field(default_factory=lambda: Counted(overview_facts))
 
