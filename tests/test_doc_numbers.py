@@ -23,8 +23,8 @@ from zktrace.registry.custody import PLACES, RELEASES
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
 from zktrace.registry.requests import PROOF_LIMIT
 from zktrace.releases.lineage import LEVEL
-from zktrace.service.limits import RATES
 from zktrace.service.totp import DIGITS, WINDOW
+from zktrace.service.visitors import WRONG_CODES, WRONG_SECONDS
 from zktrace.studies.cells import deciding_score as deviations_of
 from zktrace.studies.rows import Row, Rows
 
@@ -215,9 +215,9 @@ def constants() -> Facts:
 
 
 def guesses() -> Facts:
-    right, tries = 2 * WINDOW + 1, RATES["sign-in"] + RATES["login"]
-    chance = 1 - (1 - right / 10**DIGITS) ** (tries * 24 * 60)
-    return {"right": right, "tries": tries, "chance": 100 * chance}
+    right, minutes = 2 * WINDOW + 1, WRONG_SECONDS // 60
+    chance = 1 - (1 - right / 10**DIGITS) ** (WRONG_CODES * 24 * 60 / minutes)
+    return {"right": right, "tries": WRONG_CODES, "minutes": minutes, "chance": 100 * chance}
 
 
 CLAIMS = [
@@ -238,8 +238,12 @@ CLAIMS = [
         thresholds,
     ),
     Claim("docs/service.md", "{right} codes in a million are right at a time", guesses),
-    Claim("docs/service.md", "may try {tries} times a minute from one address", guesses),
-    Claim("docs/service.md", "within a day guesses right with a chance of {chance:.0f} %", guesses),
+    Claim(
+        "docs/service.md",
+        "After {tries} wrong ones beside the right password, within {minutes} minutes",
+        guesses,
+    ),
+    Claim("docs/service.md", "guesses right within a day with a chance of {chance:.1f} %", guesses),
     Claim("docs/spec/stern-proof.md", "{default:.0f} kB on average at the default set", proofs),
     Claim("docs/attacks.md", "copies cost {low:.1f} to {high:.1f} points", soft_labels),
     Claim("docs/attacks.md", "are read at {least:.1f} deviations and more", soft_labels),

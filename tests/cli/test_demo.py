@@ -1,6 +1,8 @@
 """The command of the demo: what it names exists, and a folder of somebody else is left alone."""
 
 import json
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from zktrace.demo.pages import NEXT
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("fastapi", reason="FastAPI is not installed")
 
+from service.test_fetch import free_port
 from zktrace.service.desk import Settings
 from zktrace.service.store import prepared
 from zktrace.service.visitors import Accounts
@@ -53,17 +56,26 @@ def test_a_console_comes_after_a_story_that_was_not_told_yet(
         return {"ok": True, "report": "told", "seed": seed}
 
     def serve(
-        home: zktrace.Workspace, listening: serving.Listening, settings: Settings, workers: int
+        home: zktrace.Workspace,
+        listening: serving.Listening,
+        settings: Settings,
+        sockets: Sequence[socket.socket],
+        *,
+        workers: int,
+        ready: Callable[[], None],
     ) -> None:
         assert workers == 1
         assert listening.url == settings.url
+        assert [each.getsockname() for each in sockets] == [("127.0.0.1", port)]
+        ready()
         served.append((home.root, settings.url))
 
     monkeypatch.setattr("zktrace.cli.demo._told", told)
     monkeypatch.setattr(serving, "serve", serve)
-    command = ["demo", "--serve", "--out", str(tmp_path / "demo"), *(["--json"] if as_json else [])]
-    assert run(command) == 0
-    assert served == [(tmp_path / "demo" / "workspace", "http://127.0.0.1:8443")]
+    port = free_port()
+    command = ["demo", "--serve", "--port", str(port), "--out", str(tmp_path / "demo")]
+    assert run([*command, *(["--json"] if as_json else [])]) == 0
+    assert served == [(tmp_path / "demo" / "workspace", f"http://127.0.0.1:{port}")]
     said = capsys.readouterr().out
     if as_json:
         found = json.loads(said)
@@ -73,6 +85,21 @@ def test_a_console_comes_after_a_story_that_was_not_told_yet(
         password = said.rpartition("password")[2].strip()
     accounts = Accounts(prepared(zktrace.Workspace.open(tmp_path / "demo" / "workspace")))
     assert accounts.signed_in("demo", password).role == "operator"
+
+
+def test_no_story_is_told_whose_console_has_no_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*given: object, **named: object) -> dict[str, object]:
+        raise AssertionError("the story was told")
+
+    monkeypatch.setattr("zktrace.cli.demo._told", told)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run(["demo", "--serve", "--port", str(port), "--out", str(tmp_path / "demo")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"error: 127.0.0.1, port {port}: cannot be listened on (address already in use)\n"
 
 
 @pytest.mark.slow

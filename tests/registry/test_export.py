@@ -1,16 +1,17 @@
 """The exported registry: the same bytes for the same log, and a reader that believes nothing."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from registry.small import fill
+from registry.small import fill, revocation
 from zktrace.errors import Error, InvalidLog, LimitExceeded, MalformedFile, Refused
 from zktrace.primitives import merkle
 from zktrace.registry import export
-from zktrace.registry.export import read_export, write_export
+from zktrace.registry.export import export_of, read_export, write_export
 from zktrace.registry.log import Head
 from zktrace.registry.registry import Registry
 from zktrace.registry.stores.memory import MemoryStore
@@ -33,6 +34,58 @@ def test_the_file_is_the_entries_between_format_and_head(tmp_path: Path) -> None
     with pytest.raises(Refused, match="exists already"):
         write_export(FULL, tmp_path / "a")
     write_export(FULL, tmp_path / "a", replace=True)
+
+
+class Watched(MemoryStore):
+    """Notes how many entries are read at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: list[int] = []
+
+    def read(self, start: int = 0) -> list[bytes]:
+        found = super().read(start)
+        self.counts.append(len(found))
+        return found
+
+    def pick(self, places: Sequence[int]) -> list[bytes]:
+        found = super().pick(places)
+        self.counts.append(len(found))
+        return found
+
+
+def test_the_same_file_costs_a_reader_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "PAGE", 3)
+    store = Watched()
+    registry = fill(Registry(store))
+    snapshot, lines = registry.snapshot(), registry.lines()
+    store.counts.clear()
+    parts = export_of(snapshot)
+    first = next(parts) + next(parts)
+    registry.add(revocation("alpha"))  # what comes later is not in it
+    assert first + b"".join(parts) == file_of(lines)
+    assert max(store.counts) == 3
+
+
+@pytest.mark.parametrize("shorter", [False, True])
+def test_a_file_breaks_off_when_another_log_takes_the_place_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shorter: bool
+) -> None:
+    monkeypatch.setattr(export, "PAGE", 3)
+    store = MemoryStore()
+    registry = fill(Registry(store))
+    parts, lines = export_of(registry.snapshot()), registry.lines()
+    come = [next(parts), next(parts)]
+    if shorter:
+        del store._entries[5:]
+    else:
+        store._entries[4] = store._entries[5]
+    with pytest.raises(InvalidLog):
+        come.extend(parts)
+    assert file_of(lines).startswith(b"".join(come))
+    (tmp_path / "a").write_bytes(b"".join(come))
+    with pytest.raises(MalformedFile):
+        read_export(tmp_path / "a")
 
 
 def test_an_older_head_is_extended(tmp_path: Path) -> None:

@@ -1,14 +1,21 @@
 """What the API says is what the registry says, and its errors are those of the tree."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 
-from service.small import URL, House, TestClient
-from zktrace.errors import InvalidProof, LimitExceeded, MalformedFile, Refused, WorkerDied
-from zktrace.registry.export import read_export
+from service.small import URL, House, TestClient, served
+from service.test_fetch import free_port, running
+from zktrace.errors import InvalidLog, InvalidProof, LimitExceeded, MalformedFile, Refused, WorkerDied
+from zktrace.registry import export
+from zktrace.registry.export import read_export, write_export
+from zktrace.registry.ledger import Ledger
 from zktrace.registry.log import Extension, Head, ProvenEntry
+from zktrace.registry.registry import Registry
+from zktrace.service.limits import HEADERS
 from zktrace.service.problems import problem, status_of
 
 
@@ -35,6 +42,36 @@ def test_everybody_reads_head_entries_and_proofs_and_can_verify_them(shared: Hou
     path = tmp_path / "registry.zkt"
     path.write_bytes(client.get("/api/v1/log/export").content)
     assert read_export(path)[1] == head
+    write_export(shared.home.registry, tmp_path / "as the command writes it")
+    assert path.read_bytes() == (tmp_path / "as the command writes it").read_bytes()
+
+
+def test_an_export_of_a_log_that_is_exchanged_meanwhile_is_no_whole_answer(
+    shared: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "PAGE", 4)
+    pick, port = Registry._pick, free_port()
+
+    def picked(registry: Registry, ledger: Ledger, places: Sequence[int]) -> list[bytes]:
+        found = pick(registry, ledger, places)
+        if 4 in places:
+            raise InvalidLog("entry 4 is not the one that was there before")
+        return found
+
+    monkeypatch.setattr(Registry, "_pick", picked)
+    made = served(shared.home, shared.credentials, url=f"http://127.0.0.1:{port}")
+    with running(made, port) as url, httpx.stream("GET", f"{url}/api/v1/log/export") as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending complete"):
+            answer.read()
+
+
+def test_an_export_never_has_the_whole_log_in_hand(shared: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(registry: Registry) -> list[bytes]:
+        raise AssertionError("the whole log was read")
+
+    monkeypatch.setattr(Registry, "lines", whole)
+    assert shared.client().get("/api/v1/log/export").status_code == 200
 
 
 def test_readers_see_what_the_ledger_has(shared: House) -> None:
@@ -108,9 +145,12 @@ def test_a_fault_of_ours_tells_nothing(shared: House, monkeypatch: pytest.Monkey
         raise RuntimeError("a secret")
 
     monkeypatch.setattr("zktrace.service.facts.head_facts", fails)
-    answer = TestClient(shared.app, base_url=URL, raise_server_exceptions=False).get("/api/v1/head")
-    assert answer.status_code == 500
-    assert "secret" not in answer.text
+    client = TestClient(shared.app, base_url=URL, raise_server_exceptions=False)
+    for path in ("/api/v1/head", "/"):
+        answer = client.get(path)
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert all(answer.headers[name] == value for name, value in HEADERS.items())
 
 
 def test_the_openapi_document_has_every_endpoint_of_the_api(shared: House) -> None:

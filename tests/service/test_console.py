@@ -169,3 +169,11 @@ def test_a_form_that_ends_in_the_middle_of_its_file_is_refused_and_not_kept(tmp_
     assert list((made.home.root / "service" / "uploads").iterdir()) == []
     assert list((made.home.root / "service" / "judged").iterdir()) == []
     assert made.desk.jobs.listed() == []
+
+
+def test_what_parts_a_form_may_be_anything_and_is_no_fault_of_the_service(shared: House) -> None:
+    for boundary in ("x" * 257, '"' + "x" * 5000 + '"'):
+        kind = {"content-type": f"multipart/form-data; boundary={boundary}"}
+        answer = shared.client().post("/judge", content=b"--x--", headers=kind)
+        assert (answer.status_code, "the form cannot be read" in answer.text) == (422, True)
+    assert list((shared.home.root / "service" / "judged").iterdir()) == []

@@ -26,6 +26,10 @@ KINDS: Final = (
     "application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
     "multipart/form-data", "text/plain", "application/octet-stream", "",
 )  # fmt: skip
+BOUNDARIES: Final = (
+    "x", '"x"', '"x', "", " x ", "y" * 256, "y" * 257, '"' + "z" * 5000 + '"', "\xe9", "a\x7fb", "--",
+    "x; boundary=y", "\\", "x*0=y",
+)  # fmt: skip
 SLOW: Final = (
     "/api/v1/login",
     "/sign-in",
@@ -39,7 +43,7 @@ STATUSES: Final = {
 class Fuzz:
     """Requests that follow from a seed."""
 
-    def __init__(self, made: House, seed: int) -> None:
+    def __init__(self, made: House, seed: int, *, only: tuple[str, ...] = ()) -> None:
         self.drawn = random.Random(seed)
         document = made.client().get("/api/v1/openapi.json").json()
         self.schemas = document["components"]["schemas"]
@@ -54,6 +58,7 @@ class Fuzz:
             for method in route.methods - {"HEAD"}
             if not route.path.startswith("/api/")
         ]
+        self.operations = [each for each in self.operations if not only or each[1] in only]
 
     def request(self) -> tuple[str, str, dict[str, Any]]:
         """Method, address, and the rest."""
@@ -85,18 +90,25 @@ class Fuzz:
         if "application/json" in content and self.drawn.random() < 0.8:
             value = self.value(content["application/json"]["schema"])
             return {"content": json.dumps(value), "headers": {"content-type": "application/json"}}
-        kind = self.drawn.choice(KINDS)
+        kind = self.kind()
         return {"content": self.bytes(kind), "headers": {"content-type": kind} if kind else {}}
 
-    def bytes(self, kind: str) -> bytes:
+    def kind(self) -> bytes:
+        """Of a body; of a form with what parts it, or with something else."""
+        if self.drawn.random() < 0.5:
+            return self.drawn.choice(KINDS).encode()
+        name = self.drawn.choice(("boundary", "BOUNDARY", " boundary", "boundary*"))
+        return f"multipart/form-data;{name}={self.drawn.choice(BOUNDARIES)}".encode("latin-1")
+
+    def bytes(self, kind: bytes) -> bytes:
         choice = self.drawn.random()
         if choice < 0.3:
             return self.drawn.randbytes(self.drawn.choice((0, 1, 100, 5000)))
         if choice < 0.35:
             return bytes(BODY_LIMIT + 1)
-        if "multipart" in kind:
+        if b"multipart" in kind:
             return self.form().encode("utf-8", "replace")
-        if "json" in kind:
+        if b"json" in kind:
             return json.dumps(self.junk(3)).encode()
         return f"csrf={self.text()}&station=x&name=an-operator&password={PASSWORD}".encode("utf-8", "replace")
 
@@ -149,9 +161,9 @@ def clients(made: House) -> list[TestClient]:
     ]  # fmt: skip
 
 
-def hammered(made: House, *, seed: int, count: int) -> dict[int, int]:
+def hammered(made: House, *, seed: int, count: int, only: tuple[str, ...] = ()) -> dict[int, int]:
     """So many requests; how often each status came."""
-    fuzz, found = Fuzz(made, seed), dict[int, int]()
+    fuzz, found = Fuzz(made, seed, only=only), dict[int, int]()
     visitors = clients(made)
     for number in range(count):
         at = fuzz.drawn.randrange(len(visitors))
@@ -187,6 +199,13 @@ def test_no_request_is_a_fault_of_the_service(tmp_path: Any) -> None:
     made = house(tmp_path)
     found = hammered(made, seed=2026, count=300)
     assert {200, 401, 403, 404, 422} <= set(found), found
+    unharmed(made, 0)
+
+
+def test_no_form_is_a_fault_of_the_service(tmp_path: Any) -> None:
+    made = house(tmp_path)
+    found = hammered(made, seed=2027, count=300, only=("/judge", "/cases", "/releases"))
+    assert {200, 401, 403, 415, 422} <= set(found), found
     unharmed(made, 0)
 
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import anyio.from_thread
+import httpx
 import pytest
 
-from service.small import House, house
+from service.small import URL, House, house
 from service.test_console import judged
 from zktrace.court import Minutes, judge
 from zktrace.errors import (
@@ -133,6 +135,39 @@ def test_an_answer_has_the_bounds_of_a_strangers_file(shared: House, tmp_path: P
     ):
         with pytest.raises(MalformedFile):
             Heard.from_json({**fields, **changes})
+
+
+def test_a_sender_has_one_turn_and_others_have_theirs(shared: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, begun, answers = anyio.Event(), anyio.Event(), dict[str, int]()
+
+    def slowly(*given: object) -> object:
+        anyio.from_thread.run_sync(begun.set)
+        anyio.from_thread.run(gate.wait)
+        raise MalformedEvidence("as it is")
+
+    monkeypatch.setattr(hearing, "_heard", slowly)
+    head = shared.home.head.to_text()
+
+    async def ask(address: str) -> None:
+        transport = httpx.ASGITransport(app=shared.app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+            files = {"evidence": ("case.json", b"{}")}
+            answers[address] = (await client.post("/judge", data={"head": head}, files=files)).status_code
+
+    async def all_of_them() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "2001:db8::1")
+            await begun.wait()
+            await ask("2001:db8::2")
+            assert answers == {"2001:db8::2": 429}
+            group.start_soon(ask, "192.0.2.1")
+            await anyio.sleep(0.1)
+            gate.set()
+        await ask("2001:db8::2")
+
+    anyio.run(all_of_them)
+    assert answers == dict.fromkeys(("2001:db8::1", "2001:db8::2", "192.0.2.1"), 422)
+    assert list((shared.home.root / "service" / "judged").iterdir()) == []
 
 
 def test_few_are_heard_at_a_time_and_too_many_are_sent_away(

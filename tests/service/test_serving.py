@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+import uvicorn
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,7 +25,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from service.small import PASSWORD, House, house
 from service.test_fetch import free_port
 from zktrace.cli.app import run
+from zktrace.errors import InputError
+from zktrace.service.address import address_of
+from zktrace.service.client import Service
+from zktrace.service.desk import Settings
 from zktrace.service.jobs import JobRow
+from zktrace.service.serving import CONNECTIONS
 
 PATIENCE = 240  # rounds of a quarter of a second, on a machine that is busy
 
@@ -192,8 +199,116 @@ def test_accounts_are_made_on_the_command_line(
         ["--tls-cert", "none.pem", "--tls-key", "none.key"],
         ["--url", "ftp://x"],
         ["--url", "http://x/path"],
+        ["--url", "http://a b"],
+        ["--url", "https://somebody@x"],
+        ["--proxy", "not-an-ip/99"],
+        ["--proxy", "10.0.0.1,"],
+        ["--proxy", "10.0.0.1/8"],
+        ["--proxy", "*"],
         ["--workers", "-1"],
     ],
 )
-def test_what_cannot_be_served_is_said_at_once(made: House, options: list[str]) -> None:
-    assert run(["serve", "--workspace", str(made.home.root), *options]) == 2
+def test_what_cannot_be_served_is_said_at_once(
+    made: House, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    refused(made, capsys, *options)
+
+
+def refused(made: House, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """What the command says against its options, in one line; nothing is announced."""
+    assert run(["serve", "--workspace", str(made.home.root), "--workers", "0", *options]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    return said.err
+
+
+def test_an_address_that_cannot_be_had_is_named_before_anything_is_announced(
+    made: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert "address already in use" in (said := refused(made, capsys, "--port", port))
+        assert f"127.0.0.1, port {port}" in said
+    for host in ("no-such-host.invalid", "192.0.2.1", "x" * 70 + ".invalid"):
+        assert f"error: {host}, port " in refused(made, capsys, "--host", host, "--url", "http://x")
+
+
+def test_a_certificate_that_cannot_be_used_is_named(
+    made: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(cert: Path, key: Path) -> str:
+        return refused(made, capsys, "--tls-cert", str(cert), "--tls-key", str(key))
+
+    (tmp_path / "other").mkdir()
+    (cert, key), (_, another) = certificate(tmp_path), certificate(tmp_path / "other")
+    junk, locked = tmp_path / "junk.pem", tmp_path / "locked.key"
+    junk.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+    secret = serialization.BestAvailableEncryption(b"secret")
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    locked.write_bytes(loaded.private_bytes(pem, form, secret))
+    assert f"{junk}: has no certificate in PEM" in said(junk, key)
+    assert f"{key}: has no certificate in PEM" in said(key, cert)
+    for wrong in (junk, cert, locked):
+        assert f"{wrong}: is no key in PEM" in said(cert, wrong)
+    assert f"{another}: is not the key of {cert}" in said(cert, another)
+    assert f"{tmp_path}: is not a regular file" in said(cert, tmp_path)
+    assert f"{tmp_path / 'none'}: cannot be read" in said(tmp_path / "none", key)
+
+
+def test_it_is_announced_when_it_listens_and_connections_have_a_limit(
+    made: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = list[uvicorn.Config]()
+
+    class Server:
+        def __init__(self, config: uvicorn.Config) -> None:
+            found.append(config)
+            assert capsys.readouterr().out == ""
+
+        def run(self, sockets: list[socket.socket]) -> None:
+            with socket.create_connection(sockets[0].getsockname()):
+                assert capsys.readouterr().out == f"serving {made.home.root} at https://trace.example\n"
+
+    monkeypatch.setattr(uvicorn, "Server", Server)
+    where = ["--workspace", str(made.home.root), "--port", str(free_port()), "--workers", "0"]
+    options = ["--url", "https://Trace.Example:443/", "--proxy", "10.0.0.0/8, ::1"]
+    assert run(["serve", *where, *options]) == 0
+    (config,) = found
+    assert config.limit_concurrency == CONNECTIONS
+    assert config.forwarded_allow_ips == "10.0.0.0/8, ::1"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("https://Host:443", "https://host"),
+        ("HTTP://host:80/", "http://host"),
+        ("https://host:80", "https://host:80"),
+        ("http://[2001:DB8:0::0001]:8443", "http://[2001:db8::1]:8443"),
+        ("http://127.0.0.1:", "http://127.0.0.1"),
+        ("http://xn--mnchen-3ya.example", "http://xn--mnchen-3ya.example"),
+    ],
+)
+def test_an_address_is_what_every_browser_makes_of_it(given: str, found: str) -> None:
+    assert address_of(given) == Settings(url=given).url == Service(url=given).url == found
+    assert Settings(url=given).host == found.partition("//")[2]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "", "host", "//host", "ftp://host", "http://", "http://:80", "http://a b", " http://a", "http://a\tb",
+        "http://user@host", "http://user:pass@host", "http://host/path", "http://host?x", "http://host#x",
+        "http://host:0", "http://host:99999", "http://host:x", "http://[::1", "http://[fe80::1%25eth0]",
+        "http://-host", "http://münchen.example", "http://a_b/..", "http://a,b",
+    ],
+)  # fmt: skip
+def test_what_no_browser_would_send_as_host_is_no_address(given: str) -> None:
+    with pytest.raises(InputError, match="no address of a service"):
+        Settings(url=given)
+
+
+def test_a_host_is_the_same_in_capitals(made: House) -> None:
+    for host, status in (("TestServer", 200), ("testserver.", 400), ("", 400)):
+        assert made.client().get("/api/v1/head", headers={"host": host}).status_code == status

@@ -16,6 +16,8 @@ from zktrace.cli.terminal import sign, tell
 from zktrace.errors import InputError, Rejected
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from zktrace.demo.outcomes import Outcome
     from zktrace.service.serving import Listening
 
@@ -49,15 +51,16 @@ def demo(
 
     if port is not None and not serve:
         raise InputError("--port is that of the console: --serve")
-    listening = _listening(PORT if port is None else port) if serve else None
-    if listening is not None and ended(out, seed=seed):
-        facts: dict[str, object] = {"ok": True, "report": str(out / REPORT)}
-    else:
+    if not serve:
         facts = _told(out, seed, as_json=as_json)
-    if listening is not None:
-        _serve(out, listening, facts, as_json=as_json)
-    elif as_json:
-        emit(facts, as_json=True, text="")
+        if as_json:
+            emit(facts, as_json=True, text="")
+        return
+    listening = _listening(PORT if port is None else port)
+    with listening.opened() as sockets:  # a port that is taken is said before the story, and not after it
+        known = {"ok": True, "report": str(out / REPORT)}
+        facts = known if ended(out, seed=seed) else _told(out, seed, as_json=as_json)
+        _serve(out, listening, sockets, facts, as_json=as_json)
 
 
 def _told(out: Path, seed: int, *, as_json: bool) -> dict[str, object]:
@@ -92,7 +95,14 @@ def _listening(port: int) -> "Listening":
     return Listening(host="127.0.0.1", port=port)
 
 
-def _serve(out: Path, listening: "Listening", facts: Mapping[str, object], *, as_json: bool) -> None:
+def _serve(
+    out: Path,
+    listening: "Listening",
+    sockets: "Sequence[socket]",
+    facts: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> None:
     """The demo's federation in a console; its operator has another password every time."""
     from zktrace.demo.folder import WORKSPACE
     from zktrace.service.desk import Settings
@@ -105,10 +115,13 @@ def _serve(out: Path, listening: "Listening", facts: Mapping[str, object], *, as
     given = {"url": listening.url, "account": ACCOUNT, "password": password}
     shown = "\n".join(f"{name:<9} {value}" for name, value in given.items())
     text = f"\nThe demo's federation in a console, until Ctrl-C:\n{shown}"
-    emit({**facts, **given}, as_json=as_json, text=text)
-    sys.stdout.flush()
+
+    def ready() -> None:
+        emit({**facts, **given}, as_json=as_json, text=text)
+        sys.stdout.flush()
+
     with patience(SERVICE):
-        serve(home, listening, Settings(url=listening.url), workers=1)
+        serve(home, listening, Settings(url=listening.url), sockets, workers=1, ready=ready)
 
 
 def _step(line: str) -> None:

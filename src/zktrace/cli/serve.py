@@ -39,7 +39,10 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
     proxy: Annotated[
         str | None,
-        typer.Option("--proxy", help="IP address or network of a proxy whose X-Forwarded-For is believed."),
+        typer.Option(
+            "--proxy",
+            help="IP address or network of a proxy whose X-Forwarded-For is believed; several with commas.",
+        ),
     ] = None,
     workers: Annotated[
         int, typer.Option("--workers", min=0, help="Processes that do jobs; 0: another service has them.")
@@ -70,17 +73,20 @@ def serve(
 
     listening = Listening(host=host, port=port, certificate=tls_cert, key=tls_key, proxy=proxy)
     settings = Settings(
-        url=(url or listening.url).rstrip("/"),
+        url=url or listening.url,
         upload_limit=upload_limit,
         allow_weak_params=allow_weak_params,
         rate=rate,
     )
     home = workspace_at(workspace)
-    facts = {"ok": True, "workspace": str(home.root), "url": settings.url}
-    emit(facts, as_json=as_json, text=f"serving {home.root} at {settings.url}")
-    sys.stdout.flush()
-    with patience(SERVICE):
-        listen(home, listening, settings, workers=workers)
+
+    def ready() -> None:
+        facts = {"ok": True, "workspace": str(home.root), "url": settings.url}
+        emit(facts, as_json=as_json, text=f"serving {home.root} at {settings.url}")
+        sys.stdout.flush()
+
+    with listening.opened() as sockets, patience(SERVICE):
+        listen(home, listening, settings, sockets, workers=workers, ready=ready)
 
 
 @app.command()

@@ -12,11 +12,12 @@ from zktrace.errors import InvalidLog, LimitExceeded, MalformedFile
 from zktrace.primitives.files import open_regular, write_atomic
 from zktrace.registry.log import Head
 from zktrace.registry.records import ENTRY_LIMIT, Entry
-from zktrace.registry.registry import Registry, verified
+from zktrace.registry.registry import Registry, Snapshot, verified
 
 MAGIC: Final = b"zkt-registry-v1"
 FILE_LIMIT: Final = 1 << 30  # bytes
 ENTRIES_LIMIT: Final = 1 << 22
+PAGE: Final = 128  # entries that are read at a time for a reader who takes time
 
 
 def write_export(registry: Registry, path: Path, *, replace: bool = False) -> Head:
@@ -25,6 +26,19 @@ def write_export(registry: Registry, path: Path, *, replace: bool = False) -> He
     _, head = verified(lines)
     write_atomic(path, _lines((MAGIC, *lines, head.to_text().encode())), replace=replace)
     return head
+
+
+def export_of(snapshot: Snapshot) -> Iterator[bytes]:
+    """The file that `write_export` would write of a snapshot, piece by piece: it costs a page of entries.
+
+    Each page is read when it is asked for, and compared with the snapshot. If another log stands there by
+    then, InvalidLog is raised: the file breaks off without its head, and `read_export` takes none without.
+    """
+    yield MAGIC + b"\n"
+    size = snapshot.ledger.size
+    for start in range(0, size, PAGE):
+        yield b"".join(_lines(snapshot.lines(range(start, min(start + PAGE, size)))))
+    yield snapshot.head.to_text().encode() + b"\n"
 
 
 def read_export(path: Path, *, extends: Head | None = None) -> tuple[list[Entry], Head]:

@@ -29,7 +29,7 @@ class Snapshot:
     """A log at one moment: its ledger, and proofs under its head."""
 
     ledger: Ledger
-    pick: Callable[[Ledger, Sequence[int]], list[Entry]]
+    pick: Callable[[Ledger, Sequence[int]], list[bytes]]
 
     @property
     def head(self) -> Head:
@@ -38,6 +38,10 @@ class Snapshot:
 
     def entries(self, places: Sequence[int]) -> list[Entry]:
         """Some entries, in one read of the database."""
+        return [Entry.from_bytes(data) for data in self.lines(places)]
+
+    def lines(self, places: Sequence[int]) -> list[bytes]:
+        """Their bytes; InvalidLog if another log stands there by now."""
         return self.pick(self.ledger, places)
 
     def inclusion(self, index: int) -> tuple[bytes, ...]:
@@ -208,19 +212,22 @@ class Registry:
 
     def _entry(self, ledger: Ledger, index: int) -> Entry:
         """An entry as the store has it, if it is still the one that the ledger was made of."""
-        return self._pick(ledger, [index])[0]
+        return Entry.from_bytes(self._pick(ledger, [index])[0])
 
-    def _pick(self, ledger: Ledger, places: Sequence[int]) -> list[Entry]:
-        """Some entries, in one read of the database."""
+    def _pick(self, ledger: Ledger, places: Sequence[int]) -> list[bytes]:
+        """The bytes of some entries, in one read of the database."""
         for index in places:
             if not 0 <= index < ledger.size:
                 raise Refused(f"there is no entry {index} in a log of {ledger.size}")
         order = sorted(set(places))
-        found = dict(zip(order, self._store.pick(order), strict=True))
+        lines = self._store.pick(order)
+        if len(lines) != len(order):
+            raise InvalidLog("entries that were there before are missing")
+        found = dict(zip(order, lines, strict=True))
         for index, data in found.items():
             if merkle.leaf_hash(data) != ledger.leaves[index]:
                 raise InvalidLog(f"entry {index} is not the one that was there before")
-        return [Entry.from_bytes(found[index]) for index in places]
+        return [found[index] for index in places]
 
     def _fresh(self, source: Store | Transaction) -> Ledger:
         """The ledger brought up to the store: only what is new is read, if the old end is still there."""

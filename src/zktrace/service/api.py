@@ -7,8 +7,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 
 from zktrace.front.case import kept_evidence
-from zktrace.registry.export import MAGIC
-from zktrace.registry.log import Head
+from zktrace.registry.export import export_of
 from zktrace.service import facts
 from zktrace.service.access import Anybody, AtDesk, Member, Reader
 from zktrace.service.problems import not_there
@@ -68,13 +67,13 @@ def consistency(
 
 @router.get("/log/export", tags=PUBLIC_TAG)
 def export(desk: AtDesk, _: Anybody) -> StreamingResponse:
-    """The public part of the registry in one file, as `zktrace registry export` writes it."""
-    lines = desk.home.registry.lines()
-    ledger_head = desk.home.registry.leaves(len(lines))
-    stated = Head.of_leaves(ledger_head).to_text().encode()
-    parts = (part + b"\n" for part in (MAGIC, *lines, stated))
+    """The public part of the registry in one file, as `zktrace registry export` writes it.
+
+    It ends with the head of the log as it was when it was asked for. A file without it is not whole: if
+    another log, as a backup, takes the place of this one meanwhile, the connection is broken off.
+    """
     return StreamingResponse(
-        parts,
+        export_of(desk.home.registry.snapshot()),
         media_type="application/octet-stream",
         headers={"content-disposition": "attachment; filename=registry.zkt"},
     )

@@ -1,5 +1,6 @@
 """The application: routes, what every request passes first, and how errors are told."""
 
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import quote
 
@@ -7,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import zktrace
 from zktrace.errors import Denied, Error, InputError
@@ -14,7 +16,8 @@ from zktrace.evidence.file import FILE_LIMIT as EVIDENCE_LIMIT
 from zktrace.front.workspace import Workspace
 from zktrace.primitives.text import one_line
 from zktrace.service import actions, api, console, console_work, pages
-from zktrace.service.desk import FrontDesk, Settings
+from zktrace.service.bodies import Body
+from zktrace.service.desk import FrontDesk, Settings, desk_of
 from zktrace.service.limits import (
     BODY_LIMIT,
     UNSAFE,
@@ -22,11 +25,13 @@ from zktrace.service.limits import (
     Receive,
     Scope,
     Send,
-    bounded,
     check_size,
     dressed,
+    headers_of,
+    kind_of,
+    sender_of,
 )
-from zktrace.service.problems import NOT_SIGNED_IN, problem, status_of
+from zktrace.service.problems import NOT_SIGNED_IN, TOO_SLOW, problem, status_of
 
 UPLOADS = ("/releases", "/cases", "/api/v1/releases", "/api/v1/investigations")
 _SLACK = 1 << 16  # bytes of a form around its file
@@ -50,6 +55,7 @@ def make_app(home: Workspace, settings: Settings, *, rates: Rates | None = None)
     app.add_exception_handler(Error, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _fault)
     app.add_middleware(Gate, desk=desk)
     return app
@@ -69,39 +75,47 @@ class Gate:
         send = dressed(send, secure=self._desk.settings.secure)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            limit = self._limit(scope["path"])
+            kind = _kind(scope)
+            limit = self._limit(kind, scope["path"])
             self._check(scope, headers, limit)
         except Error as error:
             answer = _answer(Request(scope, receive), error)
             await answer(scope, receive, send)
             return
-        await self._app(scope, bounded(receive, limit), send)
+        with ExitStack() as held:
+            body = Body(receive, limit=limit, held=held, places=self._desk.places, kind=kind)
+            await self._app(scope, body.take, body.answered_by(send))
 
     def _check(self, scope: Scope, headers: dict[str, str], limit: int) -> None:
         settings, path = self._desk.settings, scope["path"]
-        if headers.get("host") != settings.host and path != "/healthz":
+        if headers.get("host", "").lower() != settings.host and path != "/healthz":
             raise Denied(f"this service is called {settings.host} (zktrace serve --url)", status=400)
-        parts = path.removeprefix("/api/v1").split("/")
-        address = (scope.get("client") or ("local", 0))[0]
-        self._desk.rates.take(address, parts[1] if scope["method"] in UNSAFE and parts[1:] else "")
+        self._desk.rates.take(sender_of(scope), kind_of(scope["method"], path))
         check_size(headers, limit)
         if scope["method"] in UNSAFE:
             elsewhere = headers.get("origin", settings.url) != settings.url
             if elsewhere or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
                 raise Denied("this was sent from another site", status=403)
 
-    def _limit(self, path: str) -> int:
-        if path in UPLOADS:
-            return self._desk.settings.upload_limit + _SLACK
-        if path == "/judge":
-            return EVIDENCE_LIMIT + _SLACK
+    def _limit(self, kind: str, path: str) -> int:
+        if kind:
+            return _SLACK + (self._desk.settings.upload_limit if kind == "model" else EVIDENCE_LIMIT)
         return max(BODY_LIMIT, 1 << 21) if path.startswith("/api/") else BODY_LIMIT
+
+
+def _kind(scope: Scope) -> str:
+    """What is uploaded by a request, if anything is."""
+    if scope["method"] not in UNSAFE:
+        return ""
+    return "evidence" if scope["path"] == "/judge" else "model" if scope["path"] in UPLOADS else ""
 
 
 def _answer(request: Request, error: Error) -> Response:
     """An error for a program, or for a person."""
     status = status_of(error)
     headers = {"retry-after": "10"} if status in (429, 503) else {}
+    if status == TOO_SLOW:
+        headers = {"connection": "close"}  # what is left of the body is not waited for
     path = request.url.path
     if path.startswith("/api/") or path == "/healthz":
         return JSONResponse(
@@ -132,5 +146,14 @@ async def _http(request: Request, error: Exception) -> Response:
     return _answer(request, Denied(said, status=status))
 
 
+async def _gone(request: Request, error: Exception) -> Response:
+    """Whoever leaves in the middle of a body is no fault of ours; nobody reads this answer."""
+    return Response(status_code=400)
+
+
 async def _fault(request: Request, error: Exception) -> Response:
-    return _answer(request, Denied(f"{type(error).__name__}; the log of the service has more", status=500))
+    """A fault is answered outside of the gate: its headers are put on here."""
+    answer = _answer(request, Denied(f"{type(error).__name__}; the log of the service has more", status=500))
+    for name, value in headers_of(secure=desk_of(request).settings.secure).items():
+        answer.headers.setdefault(name, value)
+    return answer

@@ -14,13 +14,14 @@ from typing import Any, BinaryIO, Final, Self
 from urllib.parse import quote, urlsplit
 
 from zktrace.credentials import MessageBinding, SecretKey, prove
-from zktrace.errors import Error, InputError, Refused, ServiceFailed
+from zktrace.errors import Error, Refused, ServiceFailed
 from zktrace.front.credential import Credential
 from zktrace.front.receipts import sign
 from zktrace.models import model_digest, open_model
 from zktrace.primitives.text import one_line
 from zktrace.registry.signing import FILE_LIMIT as SIGNED_LIMIT
 from zktrace.registry.signing import Delivery, Receipt
+from zktrace.service.address import address_of
 from zktrace.service.signing import login_message
 
 ANSWER_LIMIT: Final = 1 << 20  # bytes of an answer that is no file
@@ -40,9 +41,7 @@ class Service:
     authority: Path | None = None  # certificates that are trusted, in place of the machine's
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-            raise InputError(f"{self.url!r} is no address of a service: http(s)://HOST[:PORT]")
+        object.__setattr__(self, "url", address_of(self.url))
 
     @classmethod
     def signed_in(cls, url: str, credential: Credential, *, authority: Path | None = None) -> Self:

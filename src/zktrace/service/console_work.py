@@ -9,14 +9,16 @@ from starlette.concurrency import run_in_threadpool
 
 from zktrace.errors import InputError
 from zktrace.evidence.file import FILE_LIMIT
-from zktrace.report.judgement import judgement_body, outcome_word
+from zktrace.report.judgement import Hearing, judgement_body, outcome_word
 from zktrace.service import asking, facts, joining
 from zktrace.service.access import Anybody, AtDesk, Operator, OwnFields
 from zktrace.service.desk import FrontDesk
 from zktrace.service.jobs import JobRow
+from zktrace.service.limits import sender_of
 from zktrace.service.pages import page
 from zktrace.service.store import folder
 from zktrace.service.uploads import Sent, received
+from zktrace.service.visitors import Visitor
 
 router = APIRouter(include_in_schema=False)
 
@@ -127,17 +129,22 @@ def judge_form(request: Request, _: Anybody) -> HTMLResponse:
 @router.post("/judge")
 async def judge(request: Request, desk: AtDesk, visitor: Anybody) -> Response:
     """The nine steps, for anybody. Nothing of it is kept."""
+    with desk.hearings.turn(sender_of(request.scope)):
+        hearing = await _heard(request, desk, visitor)
+    body = Markup(judgement_body(hearing))  # noqa: S704
+    return page(request, "judge.html", body=body, outcome=outcome_word(hearing.outcome), head=hearing.head)
+
+
+async def _heard(request: Request, desk: FrontDesk, visitor: Visitor) -> Hearing:
     sent = await received(request, visitor, folder(desk.home, "judged"), limit=FILE_LIMIT, csrf=False)
     try:
         if sent.path is None or not sent.size:
             raise InputError("choose the evidence file")
         head = sent.fields.get("head", "").strip()
-        hearing = await desk.hearings.hear(desk.home, sent.path, name=sent.name, head=head)
+        return await desk.hearings.hear(desk.home, sent.path, name=sent.name, head=head)
     finally:
         if sent.path is not None:
             sent.path.unlink(missing_ok=True)
-    body = Markup(judgement_body(hearing))  # noqa: S704
-    return page(request, "judge.html", body=body, outcome=outcome_word(hearing.outcome), head=hearing.head)
 
 
 def _shown(desk: FrontDesk, id: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from fastapi import Request
 
 from zktrace.errors import InputError
 from zktrace.front.workspace import Workspace
+from zktrace.service.address import address_of
+from zktrace.service.bodies import UploadPlaces
 from zktrace.service.counted import Counted
 from zktrace.service.facts import Facts, overview_facts
 from zktrace.service.hearing import Hearings
@@ -30,9 +32,7 @@ class Settings:
     rate: int = RATES[""]  # requests a minute from one address; 0: any number
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query:
-            raise InputError(f"the service's address is http(s)://HOST[:PORT], not {self.url!r}")
+        object.__setattr__(self, "url", address_of(self.url))
         if self.upload_limit < 1:
             raise InputError("the limit of uploads is a number of bytes")
         if self.rate < 0:
@@ -59,6 +59,7 @@ class FrontDesk:
     tokens: Tokens
     jobs: Jobs
     rates: Rates = field(default_factory=Rates)
+    places: UploadPlaces = field(default_factory=UploadPlaces)
     hearings: Hearings = field(default_factory=Hearings)
     overview: Counted[Facts] = field(default_factory=lambda: Counted(overview_facts))
 

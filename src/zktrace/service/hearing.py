@@ -1,11 +1,13 @@
 """Evidence before the judge's page: a child process with capped resources reads and judges the file.
 
-This process sees the bytes only to hash them. Few are heard at a time, whoever sends them.
+This process sees the bytes only to hash them. Few are heard at a time, and of one sender one.
 """
 
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -23,7 +25,7 @@ from zktrace.registry.log import Extension, Head
 from zktrace.report.judgement import Hearing, versions
 from zktrace.service import facts
 from zktrace.service.hearing_child import ANSWER_LIMIT, Heard
-from zktrace.service.problems import NOT_NOW
+from zktrace.service.problems import NOT_NOW, TOO_OFTEN
 
 AT_ONCE: Final = 2
 WAITING: Final = 8  # more are sent away
@@ -35,6 +37,20 @@ class Hearings:
 
     def __init__(self) -> None:
         self._limiter = CapacityLimiter(AT_ONCE)
+        self._senders = set[str]()
+
+    @contextmanager
+    def turn(self, sender: str) -> Iterator[None]:
+        """The one turn that a sender has, from its upload to the end: Denied while another one lasts."""
+        if sender in self._senders:
+            raise Denied(
+                "a file that came from your address is being examined: wait for it", status=TOO_OFTEN
+            )
+        self._senders.add(sender)
+        try:
+            yield
+        finally:
+            self._senders.discard(sender)
 
     async def hear(self, home: Workspace, path: Path, *, name: str, head: str) -> Hearing:
         """What the judge makes of an evidence file of this name, under a head that somebody typed."""

@@ -20,6 +20,7 @@ from zktrace.primitives.text import one_line
 NOT_SIGNED_IN: Final = 401
 NOT_ALLOWED: Final = 403
 NOT_THERE: Final = 404
+TOO_SLOW: Final = 408
 TOO_OFTEN: Final = 429
 NOT_NOW: Final = 503
 _STATUS: Final[tuple[tuple[type[Error], int], ...]] = (  # the first that fits
@@ -38,6 +39,7 @@ TITLES: Final = {
     403: "Not for you",
     404: "Not there",
     405: "Not a way to ask for this",
+    408: "Too slow",
     409: "Refused",
     411: "Length unknown",
     413: "Too large",

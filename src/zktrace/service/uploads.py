@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from fastapi import Request
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from zktrace.errors import Denied, LimitExceeded, MalformedFile, Refused, Unavailable
@@ -46,14 +46,14 @@ async def received(request: Request, visitor: Visitor, place: Path, *, limit: in
     if kind != b"multipart/form-data" or not boundary:
         raise Denied("a file is sent as multipart/form-data", status=415)
     form = _Form(visitor=visitor, place=place, limit=limit, csrf=csrf)
-    parser = MultipartParser(boundary, form.callbacks())
     try:
+        parser = MultipartParser(boundary, form.callbacks())
         with kept_by_the_disk():
             async for chunk in request.stream():
                 parser.write(chunk)
             parser.finalize()
         return form.sent()
-    except MultipartParseError as error:
+    except FormParserError as error:
         form.drop()
         raise MalformedFile(f"the form cannot be read ({one_line(str(error), limit=100)})") from None
     except BaseException:
