@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -17,7 +19,8 @@ from service.small import House, house, served
 from zktrace.cli.app import run
 from zktrace.errors import Refused, ServiceFailed
 from zktrace.models import model_digest, open_model
-from zktrace.registry.signing import Receipt
+from zktrace.registry.signing import Delivery, Receipt
+from zktrace.service import receiving
 from zktrace.service.client import Service
 
 
@@ -231,3 +234,38 @@ def test_a_station_signs_for_nothing_else_than_what_it_has(made: House, url: str
     with pytest.raises(Refused, match="none of those that were given"):
         service.sign(charlie.key, "r1", tmp_path / "other")
     assert "charlie" not in made.home.registry.ledger().holding("r1").signers
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"station": "bravo"}, "of bravo for copies of r1"),
+        ({"release": "another-release"}, "of charlie for copies of another-release"),
+        ({"rounds": (7,)}, "of charlie for rounds of r1"),
+    ],
+)
+def test_a_station_signs_as_nobody_else_and_for_no_other_release(
+    made: House,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: dict[str, Any],
+    said: str,
+) -> None:
+    """A service that puts other words around the right digest."""
+    charlie = made.credentials["charlie"]
+    service = Service.signed_in(url, charlie)
+    service.fetch("r1", tmp_path / "mine")
+    asked = receiving.asked
+
+    def other(*given: Any) -> bytes:
+        return replace(Delivery.from_bytes(asked(*given)), **changed).to_bytes()
+
+    monkeypatch.setattr(receiving, "asked", other)
+    monkeypatch.setattr(Receipt, "sign", lambda *_: pytest.fail("it was signed"))
+    with pytest.raises(Refused, match=f"{said}, and not of charlie for copies of r1: nothing is signed"):
+        service.sign(charlie.key, "r1", tmp_path / "mine")
+    monkeypatch.setattr(Service, "_listed", lambda _, where: service._bytes("GET", where, b"", limit=9999))
+    monkeypatch.setattr(receiving, "asked", asked)
+    with pytest.raises(Refused, match="for copies of r1, and not of charlie for rounds of r1"):
+        service.sign_all(charlie.key, "r1", [tmp_path / "mine"], rounds=True)

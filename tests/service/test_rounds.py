@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.small import House, house, served
+from service.small import House, arrays, house, served
 from service.test_fetch import free_port, running
 from service.test_jobs import forget
 from zktrace.cli.app import run
@@ -20,15 +20,15 @@ from zktrace.registry.workspace import Home
 from zktrace.service.worker import do
 
 WHERE = "/api/v1/copies/federation/delivery"
+STATE = {"fc.weight": np.random.default_rng(8).normal(size=(64, 64)).astype(np.float32)}
 Sent = dict[str, list[bytes]]
 
 
 def guarded(made: House, rounds: int = 4) -> Sent:
     """A guarded federation: alpha is there in every round, charlie in every second. Digests of what came."""
-    state = {"fc.weight": np.random.default_rng(8).normal(size=(64, 64)).astype(np.float32)}
-    guard, sent = made.home.guard(state, length=256), {"alpha": list[bytes](), "charlie": list[bytes]()}
+    guard, sent = made.home.guard(STATE, length=256), {"alpha": list[bytes](), "charlie": list[bytes]()}
     for number in range(rounds):
-        grown = {name: each + np.float32(number / 8) for name, each in state.items()}
+        grown = {name: each + np.float32(number / 8) for name, each in STATE.items()}
         broadcast = guard.broadcast(grown, f"round {number}")
         for name in ("alpha", "charlie") if number % 2 else ("alpha",):
             sent[name].append(model_digest(ModelState.from_arrays(broadcast.outgoing(name))))
@@ -89,8 +89,7 @@ def test_rounds_are_listed_and_taken_by_a_worker_alone(
     assert record.rounds == (1, 3)
     assert list((made.home.root / "service" / "uploads").iterdir()) == []
     again = client.post("/api/v1/receipts", content=receipt.to_bytes()).json()
-    made.work()
-    assert client.get(f"/api/v1/receipts/{again['job']}").json()["entry"] == place
+    assert (again["entry"], made.work()) == (place, [])
     assert made.home.registry.ledger().size == ledger.size
     client.post(WHERE)
     made.work()
@@ -125,22 +124,73 @@ def test_what_does_not_hold_is_refused_and_not_kept(made: House, sent: Sent) -> 
     before = made.home.head
     client = made.station("alpha")
     swapped = replace(asked, copies=(asked.copies[1], asked.copies[0], *asked.copies[2:]))
-    for receipt, words in (
-        (Receipt.sign(key, swapped), "broadcast 0 is not the one"),
-        (Receipt.sign(other, asked), ""),
-        (Receipt.sign(key, replace(asked, rounds=(0, 1, 2, 9))), "no broadcast 9"),
+    answer = client.post("/api/v1/receipts", content=Receipt.sign(key, swapped).to_bytes())
+    assert answer.status_code == 202
+    (failed,) = made.work()
+    told = client.get(f"/api/v1/receipts/{answer.json()['job']}").json()
+    assert (failed.state, told["state"]) == ("failed", "failed")
+    assert "broadcast 0 is not the one" in told["error"]
+    assert made.station("bravo").get(f"/api/v1/receipts/{failed.id}").status_code == 404
+    made.home.release(arrays(), name="r1")
+    before = made.home.head
+    for receipt, status, words in (
+        (Receipt.sign(other, asked), 422, ""),
+        (Receipt(delivery=asked, proof=b"no proof"), 422, ""),
+        (Receipt.sign(key, replace(asked, rounds=(0, 1, 2, 9))), 409, "no broadcast 9"),
+        (Receipt.sign(key, replace(asked, release="r1")), 409, "r1 is not guarded"),
+        (Receipt.sign(key, replace(asked, release="r9")), 404, "there is no release r9"),
+        (Receipt.sign(key, replace(asked, setup=bytes(32))), 422, "it is for another registry"),
+        (Receipt.sign(key, replace(asked, head="zkt-head-v1:1:" + "0" * 64)), None, ""),
     ):
         answer = client.post("/api/v1/receipts", content=receipt.to_bytes())
-        assert answer.status_code == 202
-        (failed,) = made.work()
-        told = client.get(f"/api/v1/receipts/{answer.json()['job']}").json()
-        assert (failed.state, told["state"]) == ("failed", "failed")
-        assert words in told["error"]
-        assert made.station("bravo").get(f"/api/v1/receipts/{failed.id}").status_code == 404
+        assert answer.status_code == (status or answer.status_code) >= 400, answer.text
+        assert words in answer.json()["detail"]
+        assert made.work() == []  # the log was enough to see it
     theirs = made.station("bravo").post("/api/v1/receipts", content=Receipt.sign(key, asked).to_bytes())
     assert theirs.status_code == 422
     assert made.home.head == before
     assert list((made.home.root / "service" / "uploads").iterdir()) == []
+
+
+def test_a_station_has_one_receipt_taken_at_a_time(made: House, sent: Sent) -> None:
+    asked, key = listed(made, "alpha"), made.credentials["alpha"].key
+    client, uploads = made.station("alpha"), made.home.root / "service" / "uploads"
+    first, second = (Receipt.sign(key, asked).to_bytes() for _ in range(2))
+    ids = {client.post("/api/v1/receipts", content=first).json()["job"] for _ in range(2)}
+    refused = client.post("/api/v1/receipts", content=second)
+    assert (refused.status_code, "is just being taken" in refused.json()["detail"]) == (409, True)
+    assert len(list(uploads.iterdir())) == len(ids) == 1
+    (done,) = made.work()
+    assert (done.state, {done.id}) == ("done", ids), done.error
+    assert client.post("/api/v1/receipts", content=second).status_code == 409
+    assert (made.work(), list(uploads.iterdir())) == ([], [])
+
+
+def test_rounds_are_listed_again_only_if_any_were_sent_or_signed_for_since(made: House) -> None:
+    guard = made.home.guard(STATE, length=256)
+    client, count = made.station("alpha"), iter(range(9))
+
+    def send() -> None:
+        broadcast = guard.broadcast(STATE, f"round {next(count)}")
+        broadcast.outgoing("alpha")
+        assert broadcast.close() is not None
+
+    def asked() -> int:
+        """How many jobs it took to be listed."""
+        for _ in range(3):
+            assert client.post(WHERE).status_code == 202
+        return len(made.work())
+
+    send()
+    assert (asked(), asked()) == (1, 0)
+    send()
+    assert (asked(), asked()) == (1, 0)
+    said = Delivery.from_bytes(client.get(WHERE, params={"rounds": 1}).content)
+    receipt = sign(made.credentials["alpha"].key, said, [], unseen=said.copies)
+    client.post("/api/v1/receipts", content=receipt.to_bytes())
+    (taken,) = made.work()
+    assert (said.rounds, taken.state) == ((0, 1), "done")
+    assert asked() == 1
 
 
 def test_a_release_that_is_not_guarded_has_no_rounds(tmp_path: Path) -> None:

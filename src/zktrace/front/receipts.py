@@ -60,14 +60,9 @@ def sign(key: SecretKey, asked: Delivery, copies: Sequence[Path], *, unseen: Seq
 
 def take(home: Home, receipt: Receipt, *, allow_weak_params: bool = False) -> int:
     """Check a receipt against log and credential, keep it and put it on record; the index of its entry."""
-    said, ledger = receipt.delivery, home.registry.ledger()
-    if said.setup != record_digest(ledger.setup):
-        raise InvalidProof(check="receipt", reason="it is for another registry")
-    check_extends(ledger.leaves, Head.from_text(said.head))
-    public = PublicKey.from_bytes(ledger.station(said.station).enrolment.public_key)
-    receipt.verify(public, allow_weak_params=allow_weak_params)
+    said = receipt.delivery
+    check_signed(home.registry.ledger(), receipt, allow_weak_params=allow_weak_params)
     _check_rounds(home, said)
-    ledger.check(receipt.record())
     path = receipt_path(home, said.station, receipt.digest())
     with claimed(path.parent, busy="a receipt is just being taken; try again", mode=0o700):
         write_atomic(path, receipt.to_bytes() + b"\n", secret=True, replace=True)
@@ -78,6 +73,20 @@ def take(home: Home, receipt: Receipt, *, allow_weak_params: bool = False) -> in
             if all(each.receipt != receipt.digest() for _, each in signed):
                 path.unlink(missing_ok=True)
             raise
+
+
+def check_signed(ledger: Ledger, receipt: Receipt, *, allow_weak_params: bool = False) -> None:
+    """InvalidProof or Refused unless a receipt is its station's, of this registry, and fits into its log.
+
+    For that the log is enough. Whether copies of rounds are those that were sent is on the operator's lists.
+    """
+    said = receipt.delivery
+    if said.setup != record_digest(ledger.setup):
+        raise InvalidProof(check="receipt", reason="it is for another registry")
+    check_extends(ledger.leaves, Head.from_text(said.head))
+    public = PublicKey.from_bytes(ledger.station(said.station).enrolment.public_key)
+    receipt.verify(public, allow_weak_params=allow_weak_params)
+    ledger.check(receipt.record())
 
 
 def receipt_path(home: Home, station: str, digest: bytes) -> Path:

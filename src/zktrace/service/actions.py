@@ -3,7 +3,6 @@
 import base64
 import binascii
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,9 +13,10 @@ from starlette.concurrency import run_in_threadpool
 from zktrace.credentials.proof import FILE_LIMIT as PROOF_LIMIT
 from zktrace.errors import MalformedProof
 from zktrace.registry.requests import FILE_LIMIT as REQUEST_LIMIT
-from zktrace.service import asking, joining, receiving
+from zktrace.service import asking, facts, joining, receiving
 from zktrace.service.access import Anybody, AtDesk, Member, Operator, Station
-from zktrace.service.jobs import JobRow
+from zktrace.service.api import Limit, Start
+from zktrace.service.job import JobRow
 from zktrace.service.problems import not_there
 from zktrace.service.store import folder
 from zktrace.service.totp import CODE_LIMIT
@@ -133,16 +133,19 @@ def join(given: EnrolmentAsked, desk: AtDesk, _: Anybody) -> Facts:
 
 
 @router.get("/jobs", tags=JOBS)
-def jobs(desk: AtDesk, _: Operator) -> Facts:
-    """The youngest jobs first."""
-    return {"jobs": [shown(each) for each in desk.jobs.listed()]}
+def jobs(desk: AtDesk, _: Operator, start: Start = 0, limit: Limit = facts.PAGE) -> Facts:
+    """What waits for somebody, what runs, what is queued, and what has ended; of each, the youngest first."""
+    return {"jobs": [shown(each) for each in desk.jobs.listed(start=start, limit=limit)]}
 
 
 @router.get("/jobs/{id}", tags=JOBS)
 def job(id: str, desk: AtDesk, _: Operator) -> Facts:
     """A job: how far it is, the plan that waits for a confirmation, or what came of it.
 
-    Of one that failed `open` is the investigation that it had paid for, if that still has no verdict.
+    It says what was asked for: the `name` of a suspect or a release, the `release`, the `station`; and the
+    `budget` of an investigation, which is its price: confirming spends it. `created` and `changed` are
+    seconds of the epoch. Of one that failed `open` is the investigation that it had paid for, if that still
+    has no verdict.
     """
     found = desk.jobs.find(id)
     line = asking.unfinished(desk, found)
@@ -151,7 +154,7 @@ def job(id: str, desk: AtDesk, _: Operator) -> Facts:
 
 @router.post("/jobs/{id}/confirm", tags=JOBS)
 def confirm(id: str, desk: AtDesk, visitor: Operator) -> Facts:
-    """Spend what an investigation costs, and let it begin. Whoever comes second is refused."""
+    """Spend what an investigation costs (the job's `budget`), and let it begin. Who is second is refused."""
     return shown(asking.confirm(desk, id, by=visitor.name))
 
 
@@ -234,7 +237,8 @@ def ask_for_rounds(release: str, desk: AtDesk, visitor: Station) -> Facts:
 async def receive(request: Request, response: Response, desk: AtDesk, visitor: Station) -> Facts:
     """Your receipt (the body), as `zktrace credential receipt` or `zktrace sign` makes it.
 
-    One for rounds of a guarded release is taken by a job (202), which `/receipts/{job}` tells of.
+    One for rounds of a guarded release is taken by a job (202), which `/receipts/{job}` tells of; one of
+    these at a time. Its signature is verified before, and one that is on record already is not taken again.
     """
     found = await run_in_threadpool(receiving.taken, desk, await request.body(), visitor.name)
     if not isinstance(found, JobRow):
@@ -252,15 +256,17 @@ def receipt_state(id: str, desk: AtDesk, visitor: Station) -> Facts:
 @router.get("/copies/{release}/file", tags=COPIES, response_class=FileResponse)
 def copy_file(release: str, desk: AtDesk, visitor: Station) -> FileResponse:
     """Your own copy. An interrupted download goes on by Range; If-Range is the digest."""
-    found = asking.ready(desk, release, visitor.name)
-    path = Path(found.result.get("file", ""))
-    if found.state != "done" or not path.is_file():
+    job = asking.ready(desk, release, visitor.name)
+    found = asking.file_of(desk, job)
+    if found is None:
         raise not_there(f"your copy of {release} is not ready: ask for it first")
+    path, stat = found
     return FileResponse(
         path,
+        stat_result=stat,
         media_type="application/octet-stream",
         filename=f"{release}-{visitor.name}.safetensors",
-        headers={"etag": f'"{found.result["digest"]}"'},
+        headers={"etag": f'"{job.result["digest"]}"'},
     )
 
 

@@ -1,16 +1,19 @@
 """Asking for work: what is checked before a job is made, the same for programs and for people."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from zktrace.dispatch.dispatching import recipients
-from zktrace.errors import Error, Refused
+from zktrace.errors import InputError, Refused
 from zktrace.primitives.text import one_line
 from zktrace.registry.ledger import Ledger, check_name
 from zktrace.registry.overview import CaseLine
 from zktrace.service import facts
 from zktrace.service.desk import FrontDesk
-from zktrace.service.jobs import JobRow
+from zktrace.service.fetched import wanted
+from zktrace.service.job import JobRow
 from zktrace.service.problems import not_there
 from zktrace.service.work import check_budget, drop_upload, paid_for
 
@@ -19,7 +22,7 @@ def investigation(
     desk: FrontDesk, path: Path, *, release: str | None, budget: str, name: str, by: str
 ) -> JobRow:
     """A suspect that was uploaded is read, and a plan made. Nothing is spent."""
-    try:
+    with _taken(path):
         ledger = desk.home.registry.ledger()
         if release is None or not release:
             if len(ledger.releases) != 1:
@@ -28,15 +31,24 @@ def investigation(
         facts.release_of(ledger, release)
         price = check_budget(budget)
         check_affordable(ledger, str(price))
-    except Error:
+        return desk.jobs.add(
+            "trace",
+            {"file": str(path), "release": release, "budget": str(price), "name": one_line(name, limit=200)},
+            subject=f"trace:{path.name}",
+            by=by,
+        )
+
+
+@contextmanager
+def _taken(path: Path) -> Iterator[None]:
+    """What was uploaded, until there is a job that is about it: if there is none, it goes."""
+    try:
+        if not path.stat().st_size:
+            raise InputError("choose a file: what came is empty")
+        yield
+    except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return desk.jobs.add(
-        "trace",
-        {"file": str(path), "release": release, "budget": str(price), "name": one_line(name, limit=200)},
-        subject=f"trace:{path.name}",
-        by=by,
-    )
 
 
 def check_affordable(ledger: Ledger, budget: str) -> None:
@@ -118,18 +130,14 @@ def cancel(desk: FrontDesk, id: str) -> JobRow:
 
 def new_release(desk: FrontDesk, path: Path, *, name: str, by: str) -> JobRow:
     """A shared model that was uploaded goes on record."""
-    try:
+    with _taken(path):
         check_name(name, "release")
         if name in desk.home.registry.ledger().releases:
             raise Refused(f"a release {name} exists already")
-    except Error:
-        path.unlink(missing_ok=True)
-        raise
-    job = desk.jobs.add("release", {"file": str(path), "name": name}, subject=f"release:{name}", by=by)
-    if job.arguments["file"] != str(path):
-        path.unlink(missing_ok=True)
-        raise Refused(f"a release {name} is just being made")
-    return job
+        job = desk.jobs.add("release", {"file": str(path), "name": name}, subject=f"release:{name}", by=by)
+        if job.arguments["file"] != str(path):
+            raise Refused(f"a release {name} is just being made")
+        return job
 
 
 def dispatches(desk: FrontDesk, release: str, stations: Sequence[str] | None, *, by: str) -> JobRow:
@@ -156,11 +164,18 @@ def copy(desk: FrontDesk, release: str, station: str) -> JobRow:
     if not ledger.dispatched(station=station, release=release):
         raise not_there(f"no copy of {release} is on record for you: ask your operator")
     found = desk.jobs.latest(_subject(release, station))
-    if found is not None and found.state == "done" and Path(found.result["file"]).is_file():
+    if found is not None and file_of(desk, found) is not None and desk.jobs.keep(found):
         return found
     return desk.jobs.add(
         "copy", {"release": release, "station": station}, subject=_subject(release, station), by=station
     )
+
+
+def file_of(desk: FrontDesk, job: JobRow) -> tuple[Path, os.stat_result] | None:
+    """The copy that a job has made, which somebody wants just now; None if it is not there."""
+    path = Path(job.result["file"]) if job.state == "done" else None
+    found = None if path is None else wanted(desk.home, path)
+    return None if path is None or found is None else (path, found)
 
 
 def ready(desk: FrontDesk, release: str, station: str) -> JobRow:

@@ -27,9 +27,14 @@ from zktrace.service.signing import login_message
 ANSWER_LIMIT: Final = 1 << 20  # bytes of an answer that is no file
 PIECE: Final = 1 << 18
 ATTEMPTS: Final = 5  # connections without a byte between them, before a download is given up
+ASKED: Final = 5  # times that a copy is asked for, if the service takes it away before it is fetched
 TIMEOUT: Final = 60.0
 _WAIT: Final = 0.5
 Progress = Callable[[str, float], None]
+
+
+class _Gone(ServiceFailed):
+    """The copy is not there any more: whoever asks for it has it made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,7 @@ class Service:
 
     url: str
     token: str = ""
+    station: str = ""  # by which name we signed in
     authority: Path | None = None  # certificates that are trusted, in place of the machine's
 
     def __post_init__(self) -> None:
@@ -59,7 +65,8 @@ class Service:
                 "proof": base64.b64encode(proof).decode(),
             },
         )
-        return cls(url=service.url, token=str(found.get("token", "")), authority=authority)
+        token = str(found.get("token", ""))
+        return cls(url=service.url, token=token, station=credential.name, authority=authority)
 
     def join(self, credential: Credential, invitation: str) -> dict[str, Any]:
         """Enrol with a credential at whoever invited us."""
@@ -108,9 +115,27 @@ class Service:
     ) -> bytes:
         """Our own copy of a release, as a file; its digest is the one on record when this returns.
 
-        What an interrupted download left beside it (NAME.part) is gone on with.
+        What an interrupted download left beside it (NAME.part) is gone on with. A service keeps copies for
+        a while only: one that is gone is asked for again.
         """
         where = f"/api/v1/copies/{quote(release, safe='')}"
+        part = path.with_name(f"{path.name}.part")
+        for left in reversed(range(ASKED)):
+            digest, size = self._made(where, progress)
+            try:
+                self._download(f"{where}/file", part, digest, size, progress)
+                break
+            except _Gone:
+                if not left:
+                    raise
+        found = self._checked(part, digest)
+        if os.path.lexists(path) and not replace:
+            raise Refused(f"{path}: exists already (--force replaces it)")
+        os.replace(part, path)
+        return found
+
+    def _made(self, where: str, progress: Progress) -> tuple[str, int]:
+        """Have our copy made ready; its digest and size."""
         state = self.call("POST", where)
         while state.get("state") in ("queued", "running"):
             progress("making", float(state.get("share", 0)))
@@ -121,18 +146,12 @@ class Service:
         digest, size = str(state.get("digest")), state.get("bytes")
         if not isinstance(size, int) or size < 1:
             raise ServiceFailed(f"{self.url}: says no size of the copy")
-        part = path.with_name(f"{path.name}.part")
-        self._download(f"{where}/file", part, digest, size, progress)
-        found = self._checked(part, digest)
-        if os.path.lexists(path) and not replace:
-            raise Refused(f"{path}: exists already (--force replaces it)")
-        os.replace(part, path)
-        return found
+        return digest, size
 
     def sign(self, key: SecretKey, release: str, path: Path) -> tuple[Receipt, int]:
         """Sign for our copy, which lies at a path, and send the receipt; it, and the entry that it has now.
 
-        What the service asks us to sign for has to be this very copy, and nothing else.
+        What the service asks us to sign for has to be this very copy of this release, and nothing else.
         """
         return self.sign_all(key, release, [path])
 
@@ -148,7 +167,9 @@ class Service:
         """The same for all that came: copies, or digests that we wrote down; of rounds, if it is guarded."""
         where = f"/api/v1/copies/{quote(release, safe='')}/delivery"
         text = self._listed(where) if rounds else self._bytes("GET", where, b"", limit=SIGNED_LIMIT)
-        receipt = sign(key, Delivery.from_bytes(text), copies, unseen=unseen)
+        asked = Delivery.from_bytes(text)
+        self._check_ours(asked, release, rounds=rounds)
+        receipt = sign(key, asked, copies, unseen=unseen)
         answer = self._json("POST", "/api/v1/receipts", receipt.to_bytes())
         while answer.get("state") in ("queued", "running"):
             time.sleep(_WAIT)
@@ -158,6 +179,13 @@ class Service:
             said = answer.get("error") or "does not say where the receipt stands in the log"
             raise ServiceFailed(f"{self.url}: {one_line(str(said), limit=500)}")
         return receipt, entry
+
+    def _check_ours(self, asked: Delivery, release: str, *, rounds: bool) -> None:
+        """Refused unless we are asked to sign for what we asked for: as ourselves, of that release."""
+        ours, theirs = (self.station, release, rounds), (asked.station, asked.release, bool(asked.rounds))
+        if ours != theirs:
+            told = f"{_said(*theirs)}, and not {_said(*ours)}"
+            raise Refused(f"{self.url}: asks for a signature {told}: nothing is signed")
 
     def _listed(self, where: str) -> bytes:
         """The rounds that we are asked to sign for, once the service has listed them."""
@@ -218,6 +246,10 @@ class Service:
         if answer.status == 200 and have:
             handle.truncate(0)  # it is another copy now: begin again
             have = 0
+        elif answer.status == 404:
+            raise _Gone(
+                f"{self.url}: the copy was taken away {ASKED} times; the same command goes on at {have} bytes"
+            )
         elif answer.status not in (200, 206):
             raise ServiceFailed(f"{self.url}: answers {answer.status} where the copy should be")
         while piece := answer.read(PIECE):
@@ -257,3 +289,9 @@ class Service:
             raise ServiceFailed(f"{self.url}: cannot be reached ({error})") from error
         finally:
             connection.close()
+
+
+def _said(station: str, release: str, rounds: bool) -> str:
+    """What a station signs for, in words."""
+    who = f"of {station}" if station else "of nobody who signed in"
+    return f"{who} for {'rounds' if rounds else 'copies'} of {release}"

@@ -16,7 +16,7 @@ from zktrace.service.access import COOKIE, Anybody, AtDesk, Fields, Member, OwnF
 from zktrace.service.api import evidence_file, proven
 from zktrace.service.counted import Counted
 from zktrace.service.desk import FrontDesk
-from zktrace.service.jobs import JobRow
+from zktrace.service.job import OPEN, JobRow
 from zktrace.service.pages import page, part, static
 from zktrace.service.problems import not_there
 from zktrace.service.visitors import PUBLIC, SECONDS, Visitor
@@ -140,8 +140,8 @@ def release(request: Request, name: str, desk: AtDesk, _: Reader, start: From = 
 def cases(request: Request, desk: AtDesk, visitor: Reader, start: From = 0) -> HTMLResponse:
     """Investigations, and those that wait for somebody."""
     ledger = desk.home.registry.ledger()
-    open_jobs = [job for job in desk.jobs.listed(kinds=("trace",)) if not job.ended]
-    shown = open_jobs if visitor.role == "operator" else []
+    asked = visitor.role == "operator"
+    shown = desk.jobs.listed(kinds=("trace",), states=OPEN, limit=facts.PAGE) if asked else []
     return page(
         request,
         "cases.html",
@@ -149,6 +149,7 @@ def cases(request: Request, desk: AtDesk, visitor: Reader, start: From = 0) -> H
         count=len(ledger.investigations),
         start=start,
         jobs=shown,
+        job_count=desk.jobs.count(kinds=("trace",), states=OPEN) if asked else 0,
         budget=facts.budget_facts(ledger),
     )
 

@@ -12,8 +12,9 @@ from zktrace.evidence.file import FILE_LIMIT
 from zktrace.report.judgement import Hearing, judgement_body, outcome_word
 from zktrace.service import asking, facts, joining
 from zktrace.service.access import Anybody, AtDesk, Operator, OwnFields
+from zktrace.service.console import From
 from zktrace.service.desk import FrontDesk
-from zktrace.service.jobs import JobRow
+from zktrace.service.job import JobRow
 from zktrace.service.limits import sender_of
 from zktrace.service.pages import page
 from zktrace.service.store import folder
@@ -43,7 +44,7 @@ async def upload_suspect(request: Request, desk: AtDesk, visitor: Operator) -> R
 
 def _investigate(desk: FrontDesk, sent: Sent, by: str) -> JobRow:
     path, fields = sent.path, sent.fields
-    if path is None or not sent.size:
+    if path is None:
         raise InputError("choose the suspect's file")
     return asking.investigation(
         desk,
@@ -73,7 +74,7 @@ async def upload_model(request: Request, desk: AtDesk, visitor: Operator) -> Res
     """A shared model goes to the disk, and on record by a job."""
     place, limit = folder(desk.home, "uploads"), desk.settings.upload_limit
     sent = await received(request, visitor, place, limit=limit)
-    if sent.path is None or not sent.size:
+    if sent.path is None:
         raise InputError("choose the model's file")
     name = sent.fields.get("name", "").strip()
     job = await run_in_threadpool(asking.new_release, desk, sent.path, name=name, by=visitor.name)
@@ -87,9 +88,10 @@ def dispatch(name: str, desk: AtDesk, visitor: Operator, _: OwnFields) -> Respon
 
 
 @router.get("/jobs")
-def jobs(request: Request, desk: AtDesk, _: Operator) -> HTMLResponse:
-    """The youngest jobs first."""
-    return page(request, "jobs.html", jobs=desk.jobs.listed())
+def jobs(request: Request, desk: AtDesk, _: Operator, start: From = 0) -> HTMLResponse:
+    """What waits or runs, and then the youngest."""
+    found = desk.jobs.listed(start=start, limit=facts.PAGE)
+    return page(request, "jobs.html", jobs=found, start=start, count=desk.jobs.count())
 
 
 @router.get("/jobs/{id}")

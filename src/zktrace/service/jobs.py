@@ -1,78 +1,26 @@
 """Long work, as rows of a table: claimed by one worker at a time, taken up again if that worker is gone.
 
-    queued -> running -> done
-                      -> failed
-                      -> waiting -> queued      an investigation whose plan somebody has to confirm
-    queued, waiting -> cancelled; a running job stops where nothing is lost by it
-
 A worker holds a job by a lease that it renews. Every claim has a number of its own, and whoever lost its
 claim can change nothing any more. Time is the database's. A worker that is gone, or that cannot have what
-it needs, leaves its job running: it is taken up when the lease has run out, and given up after a few times.
+it needs, leaves its job running: it is taken up when the lease has run out, and given up after a few times
+if it got no further in any of them.
 """
 
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from zktrace.errors import Error, InputError, Refused
+from zktrace.errors import Error, Refused
 from zktrace.primitives.text import one_line
 from zktrace.registry.stores.database import Database, Statements
-from zktrace.service.problems import not_there
+from zktrace.service.job import ID, JobList, JobRow, Kind, State, job_of
 
-State = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
-Kind = Literal["trace", "dispatch", "release", "copy", "receipt"]
-KINDS: Final[tuple[Kind, ...]] = ("trace", "dispatch", "release", "copy", "receipt")
 LEASE: Final = 30.0  # seconds
-ATTEMPTS: Final = 3  # a job that ended its worker so often is given up
+ATTEMPTS: Final = 3  # a job that ended its worker so often at one place is given up
 PAUSE: Final = 5.0  # seconds before a job is taken up again that could not have what it needs
-LISTED: Final = 100
+KEPT: Final = 24 * 3600.0  # seconds that what stations asked for is listed after it has ended
 _SET_BACK: Final = 60.0  # seconds: clocks of one machine do not differ by more unless somebody sets them
-_ENDED: Final = ("done", "failed", "cancelled")
-_ID: Final = 32  # characters
-_NOT_SHOWN: Final = ("file", "delivery")  # of a result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRow:
-    """One piece of work as it stands."""
-
-    id: str
-    kind: Kind
-    subject: str  # what it is about: two jobs on one subject are never wanted at a time
-    state: State
-    asked_by: str
-    confirmed_by: str | None
-    created: float
-    changed: float
-    share: float  # that is done
-    note: str
-    error: str | None
-    attempt: int
-    stopping: bool
-    arguments: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will come of it."""
-        return self.state in _ENDED
-
-    def as_json(self) -> dict[str, object]:
-        """For a machine, without the places of files."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "state": self.state,
-            "asked_by": self.asked_by,
-            "confirmed_by": self.confirmed_by,
-            "share": self.share,
-            "note": self.note,
-            "error": self.error,
-            "stopping": self.stopping,
-            "result": {key: value for key, value in self.result.items() if key not in _NOT_SHOWN},
-        }
 
 
 class Cancelled(Error):
@@ -83,20 +31,12 @@ class Lost(Error):
     """A job that another worker has taken over: this one was thought to be dead."""
 
 
-class Jobs:
-    """The table."""
+class Jobs(JobList):
+    """The table, for whoever asks for work and does it."""
 
     def __init__(self, database: Database, *, lease: float = LEASE) -> None:
-        self._database, self._lease = database, lease
-
-    def files(self) -> set[str]:
-        """What was uploaded for jobs and is still wanted: suspects, and what a job that goes on needs."""
-        with self._database.reading() as found:
-            rows = found.rows(
-                "SELECT arguments FROM zks_jobs WHERE kind = 'trace' "
-                "OR state IN ('queued', 'running', 'waiting')"
-            )
-        return {str(json.loads(each["arguments"]).get("file")) for each in rows}
+        super().__init__(database)
+        self._lease = lease
 
     def add(
         self, kind: Kind, arguments: Mapping[str, Any], *, subject: str, by: str, confirmed: bool = False
@@ -113,53 +53,21 @@ class Jobs:
                 subject=subject,
             )
             if known:
-                return _job(known[0])
+                return job_of(known[0])
             now = self._database.now
             rows = change.rows(
                 "INSERT INTO zks_jobs (id, kind, subject, state, arguments, asked_by, confirmed_by, created, "
                 "changed, share, note, result, attempt, deaths, lease, stopping) VALUES "
                 "(:id, :kind, :subject, 'queued', :arguments, :by, :confirmed, "
                 f"{now}, {now}, 0, '', '{{}}', 0, 0, 0, 0) RETURNING *",
-                id=secrets.token_hex(_ID // 2),
+                id=secrets.token_hex(ID // 2),
                 kind=kind,
                 subject=subject,
                 arguments=json.dumps(dict(arguments), sort_keys=True),
                 by=by,
                 confirmed=by if confirmed else None,
             )
-        return _job(rows[0])
-
-    def find(self, id: str) -> JobRow:
-        """A job by its number."""
-        with self._database.reading() as found:
-            rows = found.rows("SELECT * FROM zks_jobs WHERE id = :id", id=id[:_ID])
-        if not rows:
-            raise not_there("there is no such job")
-        return _job(rows[0])
-
-    def about(self, suspect: str) -> list[JobRow]:
-        """Investigations of a suspect (the digest of its state) that were planned, the youngest first."""
-        with self._database.reading() as found:
-            rows = found.rows(
-                "SELECT * FROM zks_jobs WHERE kind = 'trace' AND result LIKE :suspect ORDER BY created DESC",
-                suspect=f'%"suspect": "{suspect}"%',
-            )
-        return [_job(each) for each in rows]
-
-    def latest(self, subject: str) -> JobRow | None:
-        """The youngest job on a subject."""
-        with self._database.reading() as found:
-            rows = found.rows(
-                "SELECT * FROM zks_jobs WHERE subject = :subject ORDER BY created DESC LIMIT 1",
-                subject=subject,
-            )
-        return _job(rows[0]) if rows else None
-
-    def listed(self, *, kinds: tuple[Kind, ...] = KINDS, limit: int = LISTED) -> list[JobRow]:
-        """The youngest jobs first."""
-        with self._database.reading() as found:
-            rows = found.rows("SELECT * FROM zks_jobs ORDER BY created DESC LIMIT :limit", limit=4 * limit)
-        return [job for each in rows if (job := _job(each)).kind in kinds][:limit]
+        return job_of(rows[0])
 
     def claim(self, *, lease: float = LEASE) -> JobRow | None:
         """The oldest job that waits for a worker, or whose worker has not been heard of; now it is ours."""
@@ -192,7 +100,7 @@ class Jobs:
                 died=int(died),
                 id=rows[0]["id"],
             )
-        return _job(rows[0])
+        return job_of(rows[0])
 
     def renew(self, job: JobRow, *, lease: float = LEASE) -> bool:
         """Keep the claim; whether somebody wants the job to stop."""
@@ -209,9 +117,18 @@ class Jobs:
         return bool(rows[0]["stopping"])
 
     def report(self, job: JobRow, *, share: float, note: str) -> None:
-        """How far a job is; Cancelled if it is to stop. An investigation that was confirmed never does."""
+        """How far a job is; Cancelled if it is to stop. An investigation that was confirmed never does.
+
+        A job that was interrupted has its share back when it is further than ever before. Workers that
+        ended before that are forgotten: the job makes progress.
+        """
         with self._database.writing() as change:
-            self._put(change, _held(job), share=min(max(share, 0.0), 1.0), note=one_line(note, limit=200))
+            self._put(change, _held(job), note=one_line(note, limit=200))
+            change.run(
+                "UPDATE zks_jobs SET share = :share, deaths = 0 WHERE id = :id AND share < :share",
+                share=min(max(share, 0.0), 1.0),
+                id=job.id,
+            )
         if self.renew(job, lease=self._lease) and job.confirmed_by is None:
             raise Cancelled("stopped when it was asked to")
 
@@ -226,6 +143,39 @@ class Jobs:
                 f"UPDATE zks_jobs SET lease = {self._database.now} + :pause WHERE id = :id",
                 pause=pause,
                 id=job.id,
+            )
+
+    def give_back(self, id: str, attempt: int) -> bool:
+        """Let others have a job whose worker was asked to end, and has. It counts for nothing.
+
+        What the worker was doing has to be over: whoever claims the job begins at once.
+        """
+        with self._database.writing() as change:
+            done = change.run(
+                "UPDATE zks_jobs SET state = 'queued', note = 'interrupted: it is taken up again', "
+                f"changed = {self._database.now} "
+                "WHERE id = :id AND attempt = :attempt AND state = 'running'",
+                id=id,
+                attempt=attempt,
+            )
+        return bool(done)
+
+    def keep(self, job: JobRow) -> bool:
+        """Have a job that is done listed for as long again; False if it is not there any more."""
+        with self._database.writing() as change:
+            done = change.run(
+                f"UPDATE zks_jobs SET changed = {self._database.now} WHERE id = :id AND state = 'done'",
+                id=job.id,
+            )
+        return bool(done)
+
+    def expire(self, *, older: float = KEPT) -> int:
+        """Forget what stations asked for and has ended: it is made again when somebody asks."""
+        with self._database.writing() as change:
+            return change.run(
+                "DELETE FROM zks_jobs WHERE kind IN ('copy', 'receipt') "
+                f"AND state IN ('done', 'failed', 'cancelled') AND changed < {self._database.now} - :older",
+                older=older,
             )
 
     def settle(
@@ -264,7 +214,7 @@ class Jobs:
             now = self.find(id)
             who = f"{now.confirmed_by} confirmed it already" if now.confirmed_by else f"it is {now.state}"
             raise Refused(f"this plan does not wait for a confirmation: {who}")
-        return _job(rows[0])
+        return job_of(rows[0])
 
     def cancel(self, id: str) -> JobRow:
         """End a job that has not begun; one that runs is asked to stop where nothing is lost."""
@@ -272,17 +222,17 @@ class Jobs:
         with self._database.writing() as change:
             done = self._ended(change, job) or self._asked(change, job) or self._ended(change, job)
         now = self.find(id)
-        if not done and now.state == "running":
+        if not done and not now.ended and not now.stoppable:
             raise Refused("this investigation is being paid for: it goes on to its verdict")
         if not done:
             raise Refused(f"the job is {now.state} already")
         return now
 
     def _ended(self, change: Statements, job: JobRow) -> int:
-        """Whether a job was one that nobody has begun, and is no more."""
+        """Whether a job was one that nobody is at, nor has begun to pay for, and is no more."""
         return change.run(
             f"UPDATE zks_jobs SET state = 'cancelled', changed = {self._database.now} "
-            "WHERE id = :id AND state IN ('queued', 'waiting')",
+            "WHERE id = :id AND state IN ('queued', 'waiting') AND (confirmed_by IS NULL OR share = 0)",
             id=job.id,
         )
 
@@ -321,25 +271,3 @@ def _given_up(error: str | None) -> str:
 
 def _held(job: JobRow) -> dict[str, Any]:
     return {"id": job.id, "attempt": job.attempt}
-
-
-def _job(row: Mapping[str, Any]) -> JobRow:
-    if row["kind"] not in KINDS:
-        raise InputError(f"a job of the unknown kind {row['kind']!r}: of a later version")
-    return JobRow(
-        id=row["id"],
-        kind=row["kind"],
-        subject=row["subject"],
-        state=row["state"],
-        asked_by=row["asked_by"],
-        confirmed_by=row["confirmed_by"],
-        created=row["created"],
-        changed=row["changed"],
-        share=row["share"],
-        note=row["note"],
-        error=row["error"],
-        attempt=row["attempt"],
-        stopping=bool(row["stopping"]),
-        arguments=json.loads(row["arguments"]),
-        result=json.loads(row["result"]),
-    )

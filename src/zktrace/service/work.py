@@ -24,11 +24,12 @@ from zktrace.primitives.files import read_bounded, sweep
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.signing import FILE_LIMIT, Receipt
 from zktrace.releases import OpenRelease
-from zktrace.service.jobs import JobRow, Jobs, Kind
+from zktrace.service.fetched import make_room, place_of, wanted
+from zktrace.service.job import JobRow, Kind
+from zktrace.service.jobs import Jobs
 from zktrace.service.store import folder
 from zktrace.tracing import Plan, Steps, begun
 
-FETCHED_LIMIT: Final = 4 << 30  # bytes of copies that were made to be fetched, before the oldest go
 Result = dict[str, Any]
 
 
@@ -152,16 +153,21 @@ def _dispatch(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     """Copies on record. Those that are computed are not kept: a station's is made again when it asks."""
     opened = home.opened(job.arguments["release"])
     given = {each.station for _, each in opened.ledger.dispatched(release=opened.name)}
-    wanted = [name for name in recipients(opened.ledger, job.arguments["stations"]) if name not in given]
+    asked = recipients(opened.ledger, job.arguments["stations"])
+    missing = [name for name in asked if name not in given]
+    there = len(asked) - len(missing)
     trained = needs_training(opened.carriers, opened.profile)
     out = None if trained else folder(home, "making") / opened.name
     made: list[str] = []
 
-    def show(station: str, share: float) -> None:
-        done = (len(made) + share * (share < 1)) / max(len(wanted), 1)
-        jobs.report(job, share=done, note=f"{station}, {len(made) + 1} of {len(wanted)}")
+    if missing:
+        jobs.report(job, share=there / len(asked), note=f"{len(missing)} of {len(asked)} are missing")
 
-    for copy in home.dispatch_all(wanted, opened, out=out, progress=show) if wanted else ():
+    def show(station: str, share: float) -> None:
+        done = (there + len(made) + share * (share < 1)) / len(asked)
+        jobs.report(job, share=done, note=f"{station}, {there + len(made) + 1} of {len(asked)}")
+
+    for copy in home.dispatch_all(missing, opened, out=out, progress=show) if missing else ():
         made.append(copy.station)
         if out is not None:
             copy.path.unlink(missing_ok=True)
@@ -186,15 +192,18 @@ def _copy(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
     if opened.ledger.station(station).revoked is not None:
         raise Refused(f"the station {station} is revoked: it gets no further copies")
     path = home.copy_path(opened.name, station)
-    digest = kept(opened, station, path)
+    digest, early = kept(opened, station, path), 0
     if digest is None:
-        place = folder(home, "fetched")
-        _make_room(place)
+        place = place_of(home)
         path = place / f"{opened.record.number}-{station}.safetensors"
+        wanted(home, path)
+        early = make_room(place)
         sweep(path)
         jobs.report(job, share=0.1, note="making the copy")
         digest = kept(opened, station, path) or remake(opened, station, path)
-    return {"file": str(path), "digest": digest.hex(), "bytes": path.stat().st_size}
+    found: Result = {"file": str(path), "digest": digest.hex(), "bytes": path.stat().st_size}
+    said = f"the disk is nearly full: copies that others were about to fetch are to be made again ({early})"
+    return found | ({"warnings": [said]} if early else {})
 
 
 def _receipt(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
@@ -211,16 +220,6 @@ def _receipt(home: Workspace, jobs: Jobs, job: JobRow) -> Result:
             return {"entry": place, "copies": copies}
     entry = take(home, receipt, allow_weak_params=bool(job.arguments["weak"]))
     return {"entry": entry, "copies": copies}
-
-
-def _make_room(place: Path) -> None:
-    """Take away the oldest copies beyond the limit: they are made again when somebody asks."""
-    files = sorted(place.glob("*.safetensors"), key=lambda each: each.stat().st_mtime, reverse=True)
-    size = 0
-    for each in files:
-        size += each.stat().st_size
-        if size > FETCHED_LIMIT:
-            each.unlink(missing_ok=True)
 
 
 _WORK: Final[Mapping[Kind, Callable[[Workspace, Jobs, JobRow], Result]]] = {

@@ -1,35 +1,55 @@
 """The process that does the jobs: it alone opens the code key. What was uploaded a child of it opens.
 
 It is started by the service, renews its claim from a thread of its own, and ends when the service does. If it
-is killed, the service starts another one, and the job is taken up again when the claim has run out.
+is killed, the service starts another one, and the job is taken up again when the claim has run out. Of one
+that was asked to end the service gives the job back, once that worker is no more.
 """
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Any, Final
 
 from zktrace.errors import Error, Unavailable
 from zktrace.front.workspace import Workspace
 from zktrace.primitives.text import one_line
-from zktrace.service.jobs import LEASE, Cancelled, JobRow, Jobs, Lost
+from zktrace.service.job import JobRow
+from zktrace.service.jobs import LEASE, Cancelled, Jobs, Lost
 from zktrace.service.store import prepared
+from zktrace.service.tidying import EVERY, tidy
 from zktrace.service.work import carry_out, drop_upload, said
 
 PAUSE: Final = 0.5  # seconds between two looks for a job
 LOST: Final = 75  # exit code of a worker whose job was given to another one
 _SPAWN: Final = multiprocessing.get_context("spawn")
+_ASKED: Final = (0, -signal.SIGTERM)  # exit codes of workers that were asked to end, by us or the system
+_CLAIM: Final = 64  # bytes: which job, and by which attempt
 
 
-def work(root: Path, ended: Event, *, lease: float = LEASE, pause: float = PAUSE) -> None:
-    """Do jobs until `ended`."""
+def work(
+    root: Path,
+    ended: Event,
+    *,
+    lease: float = LEASE,
+    pause: float = PAUSE,
+    claimed: Callable[[JobRow], None] = lambda job: None,
+) -> None:
+    """Do jobs until `ended`; `claimed` is told of each before it begins."""
     home = Workspace.open(root)
     jobs = Jobs(prepared(home), lease=lease)
+    tidied = -EVERY
     while not ended.is_set():
+        if time.monotonic() - tidied >= EVERY:
+            tidied = time.monotonic()
+            with suppress(Error, OSError):
+                tidy(home, jobs)
         try:
             job = jobs.claim(lease=lease)
         except Error:  # a database that is away comes back
@@ -37,6 +57,7 @@ def work(root: Path, ended: Event, *, lease: float = LEASE, pause: float = PAUSE
         if job is None:
             ended.wait(pause)
         else:
+            claimed(job)
             do(home, jobs, job, lease=lease)
 
 
@@ -69,7 +90,7 @@ def do(home: Workspace, jobs: Jobs, job: JobRow, *, lease: float = LEASE) -> Non
 def _failed(jobs: Jobs, job: JobRow, error: str) -> None:
     with suppress(Error):  # it is another worker's, or the database is away: the claim runs out
         jobs.settle(job, "failed", error=one_line(error, limit=1000))
-        if job.kind != "trace":
+        if job.confirmed_by is None:  # else it may have been paid for
             drop_upload(job)
 
 
@@ -101,6 +122,7 @@ class Crew:
         self._ended = Event()
         self._thread = Thread(target=self._watch, daemon=True)
         self._pipes: dict[int, Connection] = {}
+        self._claims: dict[int, ctypes.Array[Any]] = {}
         self.processes: dict[int, multiprocessing.process.BaseProcess] = {}
 
     def start(self) -> None:
@@ -110,33 +132,48 @@ class Crew:
         self._thread.start()
 
     def stop(self) -> None:
-        """End them all; what they were at is taken up again by whoever comes next."""
+        """End them all; what they were at is given back, for whoever comes next."""
         self._ended.set()
         self._thread.join()
+        for each in self._pipes.values():
+            each.close()
         for number, process in self.processes.items():
-            self._pipes[number].close()
             process.join(2)
-            if process.is_alive():
+            slow = process.is_alive()
+            if slow:
                 process.kill()
                 process.join()
+            if slow or process.exitcode in _ASKED:
+                self._give_back(number)
 
     def _watch(self) -> None:
         while not self._ended.wait(1.0):
             for number, process in list(self.processes.items()):
                 if not process.is_alive():
                     self._pipes[number].close()
+                    if process.exitcode in _ASKED:
+                        self._give_back(number)
                     self._start(number)
+
+    def _give_back(self, number: int) -> None:
+        """What a worker was at that is no more, and ended because it was asked to."""
+        id, _, attempt = bytes(self._claims[number].value).decode().partition(" ")
+        if attempt:
+            with suppress(Error):  # the database is away: the claim runs out
+                home = Workspace.open(self._root)
+                Jobs(prepared(home)).give_back(id, int(attempt))
 
     def _start(self, number: int) -> None:
         ours, theirs = _SPAWN.Pipe()
-        process = _SPAWN.Process(target=_serve, args=(self._root, theirs, self._lease))
+        claim = _SPAWN.RawArray(ctypes.c_char, _CLAIM)
+        process = _SPAWN.Process(target=_serve, args=(self._root, theirs, claim, self._lease))
         process.daemon = True
         process.start()
         theirs.close()
-        self._pipes[number], self.processes[number] = ours, process
+        self._pipes[number], self._claims[number], self.processes[number] = ours, claim, process
 
 
-def _serve(root: Path, pipe: Connection, lease: float) -> None:
+def _serve(root: Path, pipe: Connection, claim: "ctypes.Array[Any]", lease: float) -> None:
     """The life of a worker; the end of the pipe is the end of the service."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended = Event()
@@ -148,5 +185,8 @@ def _serve(root: Path, pipe: Connection, lease: float) -> None:
         if not Event().wait(1.0):
             os._exit(0)
 
+    def claimed(job: JobRow) -> None:
+        claim.value = f"{job.id} {job.attempt}".encode()
+
     Thread(target=listen, daemon=True).start()
-    work(root, ended, lease=lease)
+    work(root, ended, lease=lease, claimed=claimed)
