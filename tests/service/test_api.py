@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.small import URL, House, TestClient, served
+from service.small import URL, House, TestClient, house, served
+from service.test_access import TABLE
 from service.test_fetch import free_port, running
 from zktrace.errors import InvalidLog, InvalidProof, LimitExceeded, MalformedFile, Refused, WorkerDied
 from zktrace.registry import export
@@ -159,3 +160,38 @@ def test_the_openapi_document_has_every_endpoint_of_the_api(shared: House) -> No
     assert len(document["paths"]) >= 25
     assert all(path.startswith("/api/v1/") for path in document["paths"])
     json.dumps(document)
+
+
+def test_the_document_says_who_signs_in_what_is_sent_and_how_errors_look(shared: House) -> None:
+    document = shared.client().get("/api/v1/openapi.json").json()
+    operations = {
+        (method.upper(), path): operation
+        for path, found in document["paths"].items()
+        for method, operation in found.items()
+    }
+    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    for place, operation in operations.items():
+        assert ("security" in operation) == ("public" not in TABLE[place]), place
+        assert "application/problem+json" in operation["responses"]["4XX"]["content"], place
+        assert "422" not in operation["responses"], place
+    for path, kind in (
+        ("investigations", "application/octet-stream"),
+        ("releases", "application/octet-stream"),
+        ("receipts", "application/json"),
+        ("login", "application/json"),
+    ):
+        assert list(operations["POST", f"/api/v1/{path}"]["requestBody"]["content"]) == [kind]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1/head", "/log"])
+def test_a_database_that_is_away_is_not_named_to_strangers(tmp_path: Path, path: str) -> None:
+    made = house(tmp_path)
+    client = made.client()
+    assert client.get(path).status_code == 200
+    database = Path(made.home.database.place)
+    database.rename(tmp_path / "elsewhere")
+    database.mkdir()
+    answer = client.get(path)
+    assert answer.status_code == 503
+    assert "the database: " in answer.text
+    assert str(tmp_path) not in answer.text

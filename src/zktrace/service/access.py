@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Annotated, Final
 from urllib.parse import parse_qsl
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
 
 from zktrace.errors import Denied
 from zktrace.service.desk import FrontDesk, desk_of
@@ -15,6 +16,11 @@ from zktrace.service.visitors import PUBLIC, Role, Visitor
 
 COOKIE: Final = "zkt_session"
 CSRF_HEADER: Final = "x-csrf-token"
+_BEARER: Final = HTTPBearer(
+    auto_error=False,  # it is looked at here
+    scheme_name="token",
+    description="What /api/v1/login, or for a station /api/v1/login/station, answers with.",
+)
 
 
 def visitor_of(request: Request) -> Visitor:
@@ -42,7 +48,7 @@ def _authorization(request: Request) -> str:
     return request.headers.get("authorization", "").strip()
 
 
-def needs(*roles: Role) -> Callable[[Request], Visitor]:
+def needs(*roles: Role) -> Callable[..., Visitor]:
     """The visitor, if it has one of these roles; a program with a cookie also shows that it read a page."""
 
     def check(request: Request) -> Visitor:
@@ -56,7 +62,11 @@ def needs(*roles: Role) -> Callable[[Request], Visitor]:
             found.check_csrf(request.headers.get(CSRF_HEADER, ""))
         return found
 
-    return check
+    def check_signed_in(request: Request, _: Annotated[object, Security(_BEARER)]) -> Visitor:
+        """The same, and the document of the API says that a token is asked for."""
+        return check(request)
+
+    return check if "public" in roles else check_signed_in
 
 
 Anybody = Annotated[Visitor, Depends(needs("public", "station", "auditor", "operator"))]

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -17,19 +17,33 @@ from zktrace.service import asking, facts, joining, receiving
 from zktrace.service.access import Anybody, AtDesk, Member, Operator, Station
 from zktrace.service.api import Limit, Start
 from zktrace.service.job import JobRow
-from zktrace.service.problems import not_there
+from zktrace.service.problems import PROBLEMS, not_there
 from zktrace.service.store import folder
 from zktrace.service.totp import CODE_LIMIT
 from zktrace.service.uploads import saved
 from zktrace.service.visitors import PUBLIC, station_signed_in
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", responses=PROBLEMS)
 Facts = dict[str, Any]
 Tags = list[str | Enum]
 SIGN_IN: Tags = ["signing in"]
 JOIN: Tags = ["enrolling"]
 JOBS: Tags = ["jobs, for operators"]
 COPIES: Tags = ["a station's own copies"]
+A_MODEL: Final[dict[str, Any]] = {  # what a body is that is not read here
+    "requestBody": {
+        "required": True,
+        "description": "The file as it is.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+A_RECEIPT: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "description": "The file of a receipt.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+}
 Text = Annotated[str, Field(max_length=200)]
 
 
@@ -170,7 +184,7 @@ def carry_on(place: int, desk: AtDesk, visitor: Operator) -> Facts:
     return shown(asking.carry_on(desk, place, by=visitor.name))
 
 
-@router.post("/investigations", tags=JOBS, status_code=202)
+@router.post("/investigations", tags=JOBS, status_code=202, openapi_extra=A_MODEL)
 async def investigate(  # noqa: PLR0917
     request: Request,
     desk: AtDesk,
@@ -185,7 +199,7 @@ async def investigate(  # noqa: PLR0917
     return shown(asking.investigation(desk, path, release=release, budget=budget, name=name, by=visitor.name))
 
 
-@router.post("/releases", tags=JOBS, status_code=202)
+@router.post("/releases", tags=JOBS, status_code=202, openapi_extra=A_MODEL)
 async def release(
     request: Request, desk: AtDesk, visitor: Operator, name: Annotated[str, Query(max_length=64)]
 ) -> Facts:
@@ -233,7 +247,7 @@ def ask_for_rounds(release: str, desk: AtDesk, visitor: Station) -> Facts:
     return own(receiving.ask_for_rounds(desk, release, visitor.name))
 
 
-@router.post("/receipts", tags=COPIES, status_code=201)
+@router.post("/receipts", tags=COPIES, status_code=201, openapi_extra=A_RECEIPT)
 async def receive(request: Request, response: Response, desk: AtDesk, visitor: Station) -> Facts:
     """Your receipt (the body), as `zktrace credential receipt` or `zktrace sign` makes it.
 

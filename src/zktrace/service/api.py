@@ -10,9 +10,9 @@ from zktrace.front.case import kept_evidence
 from zktrace.registry.export import export_of
 from zktrace.service import facts
 from zktrace.service.access import Anybody, AtDesk, Member, Reader
-from zktrace.service.problems import not_there
+from zktrace.service.problems import PROBLEMS, not_there
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", responses=PROBLEMS)
 
 Start = Annotated[int, Query(ge=0, le=1 << 40)]
 Limit = Annotated[int, Query(ge=1, le=facts.MOST)]

@@ -116,14 +116,17 @@ def _answer(request: Request, error: Error) -> Response:
     headers = {"retry-after": "10"} if status in (429, 503) else {}
     if status == TOO_SLOW:
         headers = {"connection": "close"}  # what is left of the body is not waited for
-    path = request.url.path
+    path, facts = request.url.path, problem(error, places=_places(desk_of(request)))
     if path.startswith("/api/") or path == "/healthz":
-        return JSONResponse(
-            problem(error), status_code=status, headers=headers, media_type="application/problem+json"
-        )
+        return JSONResponse(facts, status_code=status, headers=headers, media_type="application/problem+json")
     if status == NOT_SIGNED_IN and request.method == "GET":
         return RedirectResponse(f"/sign-in?next={quote(path)}", status_code=303)
-    return pages.error_page(request, problem(error), headers=headers)
+    return pages.error_page(request, facts, headers=headers)
+
+
+def _places(desk: FrontDesk) -> dict[str, str]:
+    """Where things lie on this machine, which is nobody's business, and what they are called instead."""
+    return {desk.home.database.place: "the database", str(desk.home.root): "the workspace"}
 
 
 async def _told(request: Request, error: Exception) -> Response:

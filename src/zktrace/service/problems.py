@@ -1,6 +1,8 @@
 """What went wrong, as HTTP says it: a status and an `application/problem+json` (RFC 9457) for programs."""
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from zktrace.errors import (
     Denied,
@@ -17,6 +19,7 @@ from zktrace.errors import (
 )
 from zktrace.primitives.text import one_line
 
+NOWHERE: Final[Mapping[str, str]] = MappingProxyType({})
 NOT_SIGNED_IN: Final = 401
 NOT_ALLOWED: Final = 403
 NOT_THERE: Final = 404
@@ -53,6 +56,25 @@ TITLES: Final = {
 }
 
 
+_TEXT: Final = {"type": "string"}
+PROBLEM: Final[dict[str, Any]] = {  # for the document of the API
+    "description": "A problem (RFC 9457); `error` is the class of it in the package's tree of errors.",
+    "content": {
+        "application/problem+json": {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status", "detail", "error"],
+                "properties": {
+                    **dict.fromkeys(("type", "title", "detail", "error"), _TEXT),
+                    "status": {"type": "integer"},
+                },
+            }
+        }
+    },
+}
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {"4XX": PROBLEM, "5XX": PROBLEM}
+
+
 def not_there(what: str) -> Denied:
     """Nothing is found, or nothing that the visitor may know of: both look alike."""
     return Denied(what, status=NOT_THERE)
@@ -65,18 +87,27 @@ def status_of(error: Error) -> int:
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
-def problem(error: Error) -> dict[str, object]:
-    """An error as a JSON problem; `error` is its class, as `--json` says it on the command line."""
+def problem(error: Error, *, places: Mapping[str, str] = NOWHERE) -> dict[str, object]:
+    """An error as a JSON problem; `error` is its class, as `--json` says it on the command line.
+
+    Names of `places` in its words are replaced by what they stand for.
+    """
     status = status_of(error)
+
+    def told(words: str) -> str:
+        for place, name in places.items():
+            words = words.replace(place, name)
+        return one_line(words, limit=2000)
+
     facts: dict[str, object] = {
         "type": "about:blank",
         "title": TITLES.get(status, "Refused"),
         "status": status,
-        "detail": one_line(str(error), limit=2000),
+        "detail": told(str(error)),
         "error": type(error).__name__,
     }
     if isinstance(error, InvalidProof):
         facts |= {"check": error.check, "round": error.round}
     if isinstance(error, EvidenceRejected):
-        facts |= {"step": error.step, "reason": one_line(error.reason, limit=2000)}
+        facts |= {"step": error.step, "reason": told(error.reason)}
     return facts

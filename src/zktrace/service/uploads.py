@@ -23,6 +23,7 @@ from zktrace.service.visitors import Visitor
 
 FIELD_LIMIT: Final = 1 << 14  # bytes of a field of a form
 FIELDS_LIMIT: Final = 32
+HEADERS_LIMIT: Final = 16  # of a part of a form
 NAME_LIMIT: Final = 200
 
 
@@ -171,6 +172,8 @@ class _Form:
         _bounded(self._value)
 
     def _header_end(self) -> None:
+        if len(self._headers) >= HEADERS_LIMIT:
+            raise LimitExceeded(f"a part of a form with more than {HEADERS_LIMIT} headers")
         self._headers[self._key.lower()] = self._value
         self._key, self._value = b"", b""
 
