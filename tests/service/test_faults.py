@@ -58,7 +58,7 @@ def test_a_database_that_is_killed_is_told_and_comes_back_with_all_that_was_ther
             assert answer.headers["retry-after"]
         problem = auditor.get("/api/v1/overview").json()
         assert problem["error"] == "Unavailable"
-        assert "postgresql://" in problem["detail"]
+        assert problem["detail"] == "the database cannot be had at the moment"
         server.start()
         assert auditor.get("/api/v1/head").json() == before
         assert auditor.get("/").status_code == 200

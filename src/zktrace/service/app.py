@@ -112,21 +112,18 @@ def _kind(scope: Scope) -> str:
 
 def _answer(request: Request, error: Error) -> Response:
     """An error for a program, or for a person."""
+    desk = desk_of(request)
+    error = desk.complaints.instead_of(error, desk.home.database.place)
     status = status_of(error)
     headers = {"retry-after": "10"} if status in (429, 503) else {}
     if status == TOO_SLOW:
         headers = {"connection": "close"}  # what is left of the body is not waited for
-    path, facts = request.url.path, problem(error, places=_places(desk_of(request)))
+    path, facts = request.url.path, problem(error, places={str(desk.home.root): "the workspace"})
     if path.startswith("/api/") or path == "/healthz":
         return JSONResponse(facts, status_code=status, headers=headers, media_type="application/problem+json")
     if status == NOT_SIGNED_IN and request.method == "GET":
         return RedirectResponse(f"/sign-in?next={quote(path)}", status_code=303)
     return pages.error_page(request, facts, headers=headers)
-
-
-def _places(desk: FrontDesk) -> dict[str, str]:
-    """Where things lie on this machine, which is nobody's business, and what they are called instead."""
-    return {desk.home.database.place: "the database", str(desk.home.root): "the workspace"}
 
 
 async def _told(request: Request, error: Exception) -> Response:

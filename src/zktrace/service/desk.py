@@ -16,6 +16,7 @@ from zktrace.service.facts import Facts, overview_facts
 from zktrace.service.hearing import Hearings
 from zktrace.service.jobs import Jobs
 from zktrace.service.limits import RATES, Rates
+from zktrace.service.problems import Complaints
 from zktrace.service.store import prepared
 from zktrace.service.visitors import Accounts, Tokens
 
@@ -60,6 +61,7 @@ class FrontDesk:
     jobs: Jobs
     rates: Rates = field(default_factory=Rates)
     places: UploadPlaces = field(default_factory=UploadPlaces)
+    complaints: Complaints = field(default_factory=Complaints)
     hearings: Hearings = field(default_factory=Hearings)
     overview: Counted[Facts] = field(default_factory=lambda: Counted(overview_facts))
 

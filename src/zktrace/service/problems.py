@@ -1,6 +1,9 @@
 """What went wrong, as HTTP says it: a status and an `application/problem+json` (RFC 9457) for programs."""
 
-from collections.abc import Mapping
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +29,7 @@ NOT_THERE: Final = 404
 TOO_SLOW: Final = 408
 TOO_OFTEN: Final = 429
 NOT_NOW: Final = 503
+_MINUTE: Final = 60.0
 _STATUS: Final[tuple[tuple[type[Error], int], ...]] = (  # the first that fits
     (LimitExceeded, 413),
     (Unavailable, 503),
@@ -85,6 +89,28 @@ def status_of(error: Error) -> int:
     if isinstance(error, Denied):
         return error.status
     return next(status for kind, status in _STATUS if isinstance(error, kind))
+
+
+class Complaints:
+    """What a database says of itself: in the log of the service once a minute, and not to visitors.
+
+    It has addresses, paths and names of the operator's machines in it.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._next = clock, -math.inf
+
+    def instead_of(self, error: Error, place: str) -> Error:
+        """The same error without the database's words, if it has any."""
+        said = str(error)
+        if not said.startswith(f"{place}: "):
+            return error
+        if self._clock() >= self._next:
+            self._next = self._clock() + _MINUTE
+            logging.getLogger("uvicorn.error").warning("%s", said)
+        away = isinstance(error, Unavailable)
+        what = "cannot be had at the moment" if away else "takes this neither now nor later"
+        return type(error)(f"the database {what}")
 
 
 def problem(error: Error, *, places: Mapping[str, str] = NOWHERE) -> dict[str, object]:
