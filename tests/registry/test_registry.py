@@ -387,3 +387,46 @@ def test_where_a_transaction_is_lost_nothing_of_it_is_there_and_all_are_told() -
     store.lost = False
     assert registry.ledger().size == 1
     assert [registry.add(each) for each in stations] == [1, 2, 3]
+
+
+class Held(MemoryStore):
+    """A store whose next read is held up, after it has looked, until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads, self.hold = 0, False
+        self.looked, self.let_go = Event(), Event()
+
+    def read(self, start: int = 0) -> list[bytes]:
+        found = super().read(start)
+        self.reads += 1
+        if self.hold:
+            self.hold = False
+            self.looked.set()
+            assert self.let_go.wait(60)
+        return found
+
+
+def test_of_many_who_ask_at_a_time_one_reads_and_nobody_gets_what_was_read_before_he_asked() -> None:
+    store = Held()
+    registry, other = Registry(store), Registry(store)
+    fill(other)
+    size = registry.ledger().size
+    store.reads, store.hold = 0, True
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(registry.ledger)
+        assert store.looked.wait(60)
+        other.add(lambda ledger: release(ledger, name="v2"))
+        before, numbers = store.reads, asked(registry)
+        later = [pool.submit(registry.ledger) for _ in range(8)]
+        while asked(registry) < numbers + 8:
+            sleep(0.01)
+        store.let_go.set()
+        assert first.result().size == size
+        assert {each.result().size for each in later} == {size + 1}
+    assert store.reads == before + 1
+
+
+def asked(registry: Registry) -> int:
+    """How many numbers were given out."""
+    return int(registry._asks.__reduce__()[1][0])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from threading import RLock
 
@@ -89,6 +90,8 @@ class Registry:
         self._ledger: Ledger | None = None  # of the part of the log that has been read
         self._cache = cache
         self._cached = 0  # entries in the cache
+        self._asks = count(1)  # numbers whoever asks for the state
+        self._served = 0  # all up to this number asked before what is known was read
 
     def add(self, source: Source) -> int:
         """Append a record, or the one that `source` makes of the ledger as it is under the lock.
@@ -137,11 +140,19 @@ class Registry:
         fold(ledger, data)
 
     def ledger(self) -> Ledger:
-        """The state after all entries. It stays as it is; taking it costs nothing but the new entries."""
+        """The state after all entries. It stays as it is; taking it costs nothing but the new entries.
+
+        Of many who ask at a time one reads, for all who asked before it began.
+        """
+        number = next(self._asks)
         with self._lock:
-            ledger = self._fresh(self._store).copy()
-            self._put_aside()
-            return ledger
+            known = self._ledger
+            if known is None or self._served < number:
+                latest = next(self._asks)
+                known = self._fresh(self._store)
+                self._served = latest
+                self._put_aside()
+            return known.copy()
 
     def snapshot(self) -> "Snapshot":
         """The log as it is now: one read of the database."""

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 
 from zktrace.errors import Denied
 from zktrace.registry.ledger import Ledger
@@ -70,16 +71,18 @@ def sign_in_form(request: Request, _: Anybody, next: str = "/") -> HTMLResponse:
 
 
 @router.post("/sign-in")
-def sign_in(request: Request, desk: AtDesk, _: Anybody, fields: Fields) -> Response:
+async def sign_in(request: Request, desk: AtDesk, _: Anybody, fields: Fields) -> Response:
     """A session for an operator or an auditor."""
     place = _inside(fields.get("next", "/"))
+    name, password, code = (fields.get(each, "") for each in ("name", "password", "code"))
     try:
-        found = desk.accounts.signed_in(
-            fields.get("name", ""), fields.get("password", ""), fields.get("code", "")
-        )
+        found = await desk.passwords.signed_in(desk.accounts, name, password, code)
     except Denied as error:
-        return page(request, "sign_in.html", status=401, next=place, wrong=str(error))
-    return _entered(desk, found, place)
+        wrong = str(error)
+        return await run_in_threadpool(
+            lambda: page(request, "sign_in.html", status=401, next=place, wrong=wrong)
+        )
+    return await run_in_threadpool(_entered, desk, found, place)
 
 
 @router.get("/enter/{token}")

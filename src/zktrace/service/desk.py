@@ -18,7 +18,7 @@ from zktrace.service.jobs import Jobs
 from zktrace.service.limits import RATES, Rates
 from zktrace.service.problems import Complaints
 from zktrace.service.store import prepared
-from zktrace.service.visitors import Accounts, Tokens
+from zktrace.service.visitors import Accounts, Passwords, Tokens
 
 UPLOAD_LIMIT: Final = 8 << 30  # bytes of a model
 
@@ -61,6 +61,7 @@ class FrontDesk:
     jobs: Jobs
     rates: Rates = field(default_factory=Rates)
     places: UploadPlaces = field(default_factory=UploadPlaces)
+    passwords: Passwords = field(default_factory=Passwords)
     complaints: Complaints = field(default_factory=Complaints)
     hearings: Hearings = field(default_factory=Hearings)
     overview: Counted[Facts] = field(default_factory=lambda: Counted(overview_facts))

@@ -5,16 +5,15 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, replace
-from threading import BoundedSemaphore
 from typing import Any, Final, Literal
 
-from cryptography.exceptions import InvalidKey
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+from anyio import CapacityLimiter, to_thread
 
 from zktrace.credentials import MessageBinding, Proof, PublicKey, verify
 from zktrace.errors import Denied, Error, InputError, Refused
 from zktrace.registry.ledger import Ledger
 from zktrace.registry.stores.database import Database, Statements
+from zktrace.service.hashing import AT_ONCE, fits, hashed_password
 from zktrace.service.problems import NOT_SIGNED_IN
 from zktrace.service.signing import login_message
 from zktrace.service.totp import new_secret, step_of
@@ -29,14 +28,11 @@ SECONDS: Final[dict[Kind, int]] = {
     "challenge": 120,
     "invitation": 7 * 24 * 3600,
 }
-SHORTEST_PASSWORD: Final = 12
-LONGEST_PASSWORD: Final = 1024
 TOKEN_LIMIT: Final = 100  # characters
 WRONG_CODES: Final = 5  # beside a right password, in so many seconds: then no code is taken for a while
 WRONG_SECONDS: Final = 300
 _WRONG: Final = "wrong code"  # a kind of row beside the tokens, which opens nothing
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._@-]{0,63}", re.ASCII)
-_HASHING: Final = BoundedSemaphore(2)  # passwords at a time: each takes the memory
 _NO_ACCOUNT: Final[dict[str, Any]] = {
     "role": "",
     "password": "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$" + "A" * 43,
@@ -185,9 +181,9 @@ class Accounts:
             )
         row = rows[0] if rows else _NO_ACCOUNT
         secret = row["totp_secret"]
-        fits = _fits(password, row["password"])
+        right = fits(password, row["password"])
         step = step_of(secret or _NO_SECRET, code, now=row["now"], after=row["totp_step"])
-        if not rows or not fits or (secret is not None and not self._taken(name, row["role"], secret, step)):
+        if not rows or not right or (secret is not None and not self._taken(name, row["role"], secret, step)):
             raise Denied("the name, the password or the code is wrong", status=NOT_SIGNED_IN)
         return Visitor(role=row["role"], name=name)
 
@@ -229,6 +225,17 @@ class Accounts:
                 seconds=WRONG_SECONDS,
             )
         return False
+
+
+class Passwords:
+    """Who comes with a password waits for a turn, and takes no thread meanwhile: looking at one is long."""
+
+    def __init__(self) -> None:
+        self._limiter = CapacityLimiter(AT_ONCE)
+
+    async def signed_in(self, accounts: Accounts, name: str, password: str, code: str) -> Visitor:
+        """Whose they are; else Denied."""
+        return await to_thread.run_sync(accounts.signed_in, name, password, code, limiter=self._limiter)
 
 
 class Tokens:
@@ -313,27 +320,6 @@ def station_signed_in(
 def _sign_out(change: Statements, name: str) -> None:
     """End all sessions of an account, and links that were not used."""
     change.run("DELETE FROM zks_tokens WHERE name = :name AND role IN ('operator', 'auditor')", name=name)
-
-
-def hashed_password(password: str) -> str:
-    """A password as it is kept: Argon2id in the PHC format."""
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise InputError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters")
-    with _HASHING:
-        return Argon2id(
-            salt=secrets.token_bytes(16), length=32, iterations=3, lanes=1, memory_cost=1 << 16
-        ).derive_phc_encoded(password.encode())
-
-
-def _fits(password: str, hashed: str) -> bool:
-    if len(password) > LONGEST_PASSWORD:
-        return False
-    try:
-        with _HASHING:
-            Argon2id.verify_phc_encoded(password.encode(), hashed)
-    except InvalidKey:
-        return False
-    return True
 
 
 def _digest(token: str) -> str:
